@@ -3,18 +3,18 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use record::{Header, Interval, Mark, Paired, Sample, Trial};
+use record::{RecordHeader, LoadInterval, TimelineMark, PairingAttempt, Sample, Trial};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 fuzz_target!(|input: (u8, &str)| {
     let (kind, text) = input;
     match kind % 6 {
-        0 => json::<Header>(text),
+        0 => json::<RecordHeader>(text),
         1 => json::<Trial>(text),
-        2 => text.lines().for_each(json::<Interval>),
-        3 => text.lines().for_each(json::<Mark>),
-        4 => json::<Paired>(text),
+        2 => text.lines().for_each(json::<LoadInterval>),
+        3 => text.lines().for_each(json::<TimelineMark>),
+        4 => json::<PairingAttempt>(text),
         _ => {
             let mut reader = csv::Reader::from_reader(text.as_bytes());
             for sample in reader.deserialize::<Sample>().flatten() {

@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use record::Moment;
-use record::ledger::{self, Exposure, Ledger, Row, Rows};
+use record::ledger::{self, UncoveredCommits, Ledger, LedgerRow, LedgerRows};
 
 fuzz_target!(|input: &[u8]| {
     let mut ledger = Ledger::default();
@@ -17,11 +17,11 @@ fuzz_target!(|input: &[u8]| {
     for (client, history) in ledger.clients() {
         for (index, transaction) in history.iter().enumerate().filter(|(index, _)| index % 3 != 1) {
             let seq = Some(index as i64 + 1);
-            rows.push(Row { client: Some(client.into()), seq, chain: Some(transaction.chain) });
+            rows.push(LedgerRow { client: Some(client.into()), seq, chain: Some(transaction.chain) });
         }
     }
-    let exposed = [Exposure { from: Moment(0), until: Moment(u64::MAX / 2) }];
-    let rows = Rows { insert: Some(rows.clone()), update: Some(rows) };
+    let exposed = [UncoveredCommits { from: Moment(0), until: Moment(u64::MAX / 2) }];
+    let rows = LedgerRows { insert: Some(rows.clone()), update: Some(rows) };
     let findings = ledger::check(&ledger, &rows, &exposed);
     assert!(findings.anomalies() < u64::MAX);
     ledger.longest_pause_ns(Moment(0), Moment(u64::MAX));

@@ -4,12 +4,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use script::{CommandKind, Names, Prng, Script, Slot, Syntax, Value, Variables};
+use script::{CommandKind, VariableNames, Xoroshiro128, ParsedScript, VariableSlot, ScriptSyntax, Value, Variables};
 
 fuzz_target!(|text: &[u8]| {
-    let mut names = Names::new();
+    let mut names = VariableNames::new();
     let line = [b"\\set v ", text].concat();
-    let Ok(script) = Script::parse("fuzz.sql", &line, Syntax::Current, &mut names) else {
+    let Ok(script) = ParsedScript::parse("fuzz.sql", &line, ScriptSyntax::Current, &mut names) else {
         return;
     };
     let CommandKind::Set { expr, .. } = &script.commands[0].kind else {
@@ -19,7 +19,7 @@ fuzz_target!(|text: &[u8]| {
     for slot in expr.variables() {
         variables.set(slot, Value::Int(slot.index() as i64));
     }
-    let eval = || expr.eval(&variables, &mut Prng::from_seed(1), &mut |_| {});
+    let eval = || expr.eval(&variables, &mut Xoroshiro128::from_seed(1), &mut |_| {});
     let value = eval();
     // NaN is not equal to itself, its print is.
     assert_eq!(format!("{value:?}"), format!("{:?}", eval()));
@@ -29,12 +29,12 @@ fuzz_target!(|text: &[u8]| {
     }
 });
 
-fn read_back(value: Value, names: &Names) {
+fn read_back(value: Value, names: &VariableNames) {
     let mut text = Vec::new();
     value.write(&mut text);
     let mut variables = Variables::new(names);
-    variables.set_text(Slot::SCALE, &text);
-    let read = variables.value(Slot::SCALE);
+    variables.set_text(VariableSlot::SCALE, &text);
+    let read = variables.value(VariableSlot::SCALE);
     match value {
         // Doubles print with 15 digits, those near zero are out of strtod's range.
         Value::Double(_) => {}

@@ -4,21 +4,21 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use script::{CommandKind, Names, Prng, Script, Syntax, Target, Variables};
+use script::{CommandKind, VariableNames, Xoroshiro128, ParsedScript, ScriptSyntax, SetVariable, Variables};
 
 fuzz_target!(|text: &[u8]| {
-    for syntax in [Syntax::Current, Syntax::Pgbench, Syntax::NineX] {
-        let mut names = Names::new();
-        match Script::parse("fuzz.sql", text, syntax, &mut names) {
+    for syntax in [ScriptSyntax::Current, ScriptSyntax::Pgbench, ScriptSyntax::NineX] {
+        let mut names = VariableNames::new();
+        match ParsedScript::parse("fuzz.sql", text, syntax, &mut names) {
             Ok(script) => exercise(&script, &names),
             Err(error) => assert!(!error.to_string().is_empty()),
         }
     }
 });
 
-fn exercise(script: &Script, names: &Names) {
+fn exercise(script: &ParsedScript, names: &VariableNames) {
     let mut variables = Variables::new(names);
-    let mut prng = Prng::from_seed(1);
+    let mut prng = Xoroshiro128::from_seed(1);
     let mut out = Vec::new();
     let end = script.commands.len();
     for (at, command) in script.commands.iter().enumerate() {
@@ -33,7 +33,7 @@ fn exercise(script: &Script, names: &Names) {
                 }
             }
             CommandKind::Set { target, expr } => {
-                if let (Ok(value), Target::Slot(slot)) =
+                if let (Ok(value), SetVariable::Slot(slot)) =
                     (expr.eval(&variables, &mut prng, &mut |_| {}), target)
                 {
                     variables.set(*slot, value);

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use script::{CommandKind, Names, Prng, RowPicker, RowTable, Script, Syntax, Variables, row_query};
+use script::{CommandKind, VariableNames, Xoroshiro128, RowPicker, RowTable, ParsedScript, ScriptSyntax, Variables, row_query};
 
 fuzz_target!(|text: &str| {
     let _ = row_query(text);
@@ -13,8 +13,8 @@ fuzz_target!(|text: &str| {
     }
     for draw in ["", " weighted w", " zipfian 1.1"] {
         let lines = format!("\\setrow a, b file rows.csv{draw}\nSELECT :a, :'b';\n");
-        let mut names = Names::new();
-        let script = Script::parse("fuzz.sql", lines.as_bytes(), Syntax::Current, &mut names);
+        let mut names = VariableNames::new();
+        let script = ParsedScript::parse("fuzz.sql", lines.as_bytes(), ScriptSyntax::Current, &mut names);
         let script = script.expect("a script of ours");
         let Some(CommandKind::SetRow(command)) = script.commands.first().map(|one| &one.kind)
         else {
@@ -22,7 +22,7 @@ fuzz_target!(|text: &str| {
         };
         let Ok(picker) = RowPicker::new(command, &table, 0) else { continue };
         let mut variables = Variables::new(&names).with_tables([table.clone().into()].into());
-        let (mut prng, mut out) = (Prng::from_seed(1), Vec::new());
+        let (mut prng, mut out) = (Xoroshiro128::from_seed(1), Vec::new());
         for _ in 0..3 {
             picker.set(&mut variables, &mut prng);
             if let CommandKind::Sql { template, .. } = &script.commands[1].kind {

@@ -3,29 +3,29 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wire::{Message, frame};
+use wire::{BackendMessage, frame};
 
 fuzz_target!(|input: &[u8]| {
     let mut rest = input;
     while let Ok(Some(frame)) = frame::next(rest) {
         rest = &rest[frame.total_bytes()..];
-        if let Ok(message) = Message::parse(frame) {
+        if let Ok(message) = BackendMessage::parse(frame) {
             read(message);
         }
     }
 });
 
-fn read(message: Message<'_>) {
+fn read(message: BackendMessage<'_>) {
     match message {
-        Message::DataRow(row) => assert_eq!(row.columns().count(), row.columns().len()),
-        Message::RowDescription(row) => assert_eq!(row.names().count(), row.fields().len()),
-        Message::ErrorResponse(error) | Message::NoticeResponse(error) => {
+        BackendMessage::DataRow(row) => assert_eq!(row.columns().count(), row.columns().len()),
+        BackendMessage::RowDescription(row) => assert_eq!(row.names().count(), row.fields().len()),
+        BackendMessage::ErrorResponse(error) | BackendMessage::NoticeResponse(error) => {
             assert!(error.to_owned().to_string().contains(&*error.message()));
         }
-        Message::CommandComplete(complete) => {
+        BackendMessage::CommandComplete(complete) => {
             complete.rows();
         }
-        Message::BackendKeyData(data) => assert_eq!(data.to_owned().key.as_bytes(), data.key),
+        BackendMessage::BackendKeyData(data) => assert_eq!(data.to_owned().key.as_bytes(), data.key),
         _ => {}
     }
 }

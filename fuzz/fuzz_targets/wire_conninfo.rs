@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wire::conninfo::{Conninfo, FileKind, Given, Sources};
+use wire::conninfo::{Conninfo, ConninfoFileKind, GivenParameters, ParameterSources};
 
 const VARIABLES: [&str; 8] =
     ["PGHOST", "PGPORT", "PGUSER", "PGSERVICE", "PGSSLMODE", "PGREQUIREAUTH", "PGTZ", "PGHOSTADDR"];
@@ -17,8 +17,8 @@ fn password_in_uri(text: &str) {
         format!("postgres://h/{text}?password=s3cret&{text}"),
         format!("host=h {text} password=s3cret {text}"),
     ] {
-        let given = Given { dbname: Some(uri), ..Given::default() };
-        if let Err(error) = Conninfo::resolve(&given, &Sources::NOTHING) {
+        let given = GivenParameters { dbname: Some(uri), ..GivenParameters::default() };
+        if let Err(error) = Conninfo::resolve(&given, &ParameterSources::NOTHING) {
             let shown = format!("{error} {error:?}");
             assert!(!shown.contains("s3cret"), "{shown}");
         }
@@ -31,15 +31,15 @@ fuzz_target!(|text: &str| {
     let services = parts.next().unwrap_or_default();
     let passwords = parts.next().unwrap_or_default();
     let values: Vec<&str> = parts.collect();
-    let sources = Sources {
+    let sources = ParameterSources {
         environment: &|name| {
             let at = VARIABLES.iter().position(|variable| *variable == name)?;
             values.get(at).map(|value| (*value).to_owned())
         },
         read: &|kind, _| {
             Some(match kind {
-                FileKind::Service => services.to_owned(),
-                FileKind::Passwords => passwords.to_owned(),
+                ConninfoFileKind::Service => services.to_owned(),
+                ConninfoFileKind::Passwords => passwords.to_owned(),
             })
         },
         exists: &|path| path.len() % 2 == 0,
@@ -47,7 +47,7 @@ fuzz_target!(|text: &str| {
         home: Some("/home/os"),
         socket_directory: "/run/pg",
     };
-    let given = Given { dbname, ..Given::default() };
+    let given = GivenParameters { dbname, ..GivenParameters::default() };
     match Conninfo::resolve(&given, &sources) {
         Ok(conninfo) => {
             let copy = Conninfo::from_keyword_string(&conninfo.to_keyword_string());

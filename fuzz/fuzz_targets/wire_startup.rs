@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use wire::ProtocolVersion;
-use wire::auth::{KeyCache, Nonce};
-use wire::startup::{Channel, Login, Startup};
+use wire::auth::{KeyCache, ScramNonce};
+use wire::startup::{StartupChannel, Login, Startup};
 
 /// A SASL request, and the beginning of a challenge that continues our nonce of zeros.
 const REQUEST: &[u8] = b"R\0\0\0\x17\0\0\0\x0aSCRAM-SHA-256\0\0";
@@ -24,14 +24,14 @@ fuzz_target!(|data: &[u8]| {
     login.password = Some("secret".into());
     login.protocol = ProtocolVersion::V3_2;
     let channel = match choice & 6 {
-        0 => Channel::Plain,
-        4 => Channel::Unvouched { why: "stranger".to_owned() },
-        _ => Channel::Tls { server_end_point: Some(vec![7; 32]) },
+        0 => StartupChannel::Plain,
+        4 => StartupChannel::Unvouched { why: "stranger".to_owned() },
+        _ => StartupChannel::Tls { server_end_point: Some(vec![7; 32]) },
     };
-    let tells = !matches!(channel, Channel::Unvouched { .. });
+    let tells = !matches!(channel, StartupChannel::Unvouched { .. });
     let mut output = Vec::new();
     let mut startup =
-        Startup::begin(Arc::new(login), channel, Nonce([0; 18]), &mut output).unwrap();
+        Startup::begin(Arc::new(login), channel, ScramNonce([0; 18]), &mut output).unwrap();
     let mut keys = KeyCache::new();
     let half = input.len() / 2;
     let Ok(first) = startup.advance(&input[..half], &mut keys, &mut output) else { return };

@@ -15,8 +15,11 @@ mod search;
 mod state;
 
 pub use error::Error;
-pub use repository::{Build, BuildSource, BuiltCommit, Commit, CommitChanges, Repository};
-pub use rule::{IntervalPosition, Threshold, error_per_step};
-pub use run::{Bisection, CommitComparison, Comparer, Event, Request, bisect, compare_servers};
+pub use repository::{BuildCommand, BuildSource, BuiltCommit, Commit, CommitChanges, Repository};
+pub use rule::{IntervalPosition, RatioThreshold, error_per_step};
+pub use run::{
+    Bisection, BisectionEvent, BisectionRequest, CommitComparison, Comparer, bisect,
+    compare_servers,
+};
 pub use search::{CommitSearch, CommitVerdict, SearchAnswer};
-pub use state::{ComparisonStep, State, StepKind};
+pub use state::{BisectionState, ComparisonStep, StepKind};

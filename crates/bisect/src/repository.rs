@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use os::command::{Command, Output};
+use os::command::{ProcessCommand, ProcessOutput};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -89,7 +89,7 @@ pub struct Repository {
 
 /// The command that builds a commit, and the directory in which builds are kept.
 #[derive(Clone, Debug)]
-pub struct Build {
+pub struct BuildCommand {
     /// The command's words: one is a line for the shell, several are a program and its arguments.
     pub words: Vec<String>,
     /// Builds are kept below this directory.
@@ -193,7 +193,7 @@ impl Repository {
     pub fn build(
         &self,
         source: &BuildSource,
-        build: &Build,
+        build: &BuildCommand,
         is_interrupted: &dyn Fn() -> bool,
     ) -> Result<BuiltCommit, Error> {
         let BuildSource { commit, changes } = source;
@@ -247,7 +247,7 @@ impl Repository {
         Ok(made)
     }
 
-    fn key(&self, source: &BuildSource, build: &Build) -> String {
+    fn key(&self, source: &BuildSource, build: &BuildCommand) -> String {
         let commit = &source.commit;
         let mut digest = Sha256::new();
         let repository = self.directory.display().to_string();
@@ -275,16 +275,16 @@ fn run(
 ) -> Result<String, Error> {
     let failed = |why: String| Error::Build { commit: commit.words(), why };
     let command = match words {
-        [line] => Command::new("/bin/sh").arg("-c").arg(line),
-        [program, arguments @ ..] => Command::new(program).args(arguments),
+        [line] => ProcessCommand::new("/bin/sh").arg("-c").arg(line),
+        [program, arguments @ ..] => ProcessCommand::new(program).args(arguments),
         [] => return Ok(String::new()),
     };
     let command = command
         .inherit_env()
         .env("PGRIG_COMMIT", &commit.hash)
         .directory(tree)
-        .stdout(Output::Pipe)
-        .stderr(Output::File(log.to_owned()));
+        .stdout(ProcessOutput::Pipe)
+        .stderr(ProcessOutput::File(log.to_owned()));
     let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
     let stdout = child.stdout();
     let reading = thread::spawn(move || {
@@ -332,10 +332,11 @@ fn git_bytes(
     arguments: &[&str],
     variables: &[(&str, PathBuf)],
 ) -> Result<Vec<u8>, Error> {
-    let command = Command::new("git").args(arguments).inherit_env().env("LC_ALL", "C");
+    let command = ProcessCommand::new("git").args(arguments).inherit_env().env("LC_ALL", "C");
     let command =
         variables.iter().fold(command, |command, (name, value)| command.env(*name, value));
-    let command = command.directory(directory).stdout(Output::Pipe).stderr(Output::Pipe);
+    let command =
+        command.directory(directory).stdout(ProcessOutput::Pipe).stderr(ProcessOutput::Pipe);
     let mut child = command.spawn().map_err(Error::NoGit)?;
     let mut stderr = child.stderr();
     let errors = thread::spawn(move || {

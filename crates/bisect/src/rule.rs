@@ -5,7 +5,7 @@ use crate::search::CommitVerdict;
 /// Between the good commit and the bad one, in the middle of both on a scale of ratios: a commit whose
 /// interval is on one side of it is as good as the good one or as bad as the bad one.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Threshold {
+pub struct RatioThreshold {
     effect: f64,
 }
 
@@ -18,11 +18,11 @@ pub enum IntervalPosition {
     Open,
 }
 
-impl Threshold {
+impl RatioThreshold {
     /// The threshold for a bad commit that is `effect` times as fast as the good one (or takes so many times
     /// as long).
-    pub fn of_effect(effect: f64) -> Threshold {
-        Threshold { effect }
+    pub fn of_effect(effect: f64) -> RatioThreshold {
+        RatioThreshold { effect }
     }
 
     /// The ratio at the threshold.
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn a_commit_is_on_one_side_or_on_none() {
         let check = |effect: f64, low: f64, high: f64, expected| {
-            let seen = Threshold::of_effect(effect).judge(low, high);
+            let seen = RatioThreshold::of_effect(effect).judge(low, high);
             assert_eq!(seen, expected, "{effect}: [{low}, {high}]");
         };
         let (good, bad) = (

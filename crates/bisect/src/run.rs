@@ -4,25 +4,25 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use load::{Control, Urgency};
+use load::{LoadControl, StopUrgency};
 use measure::{ComparisonOptions, StopCondition};
-use record::comparison::Metric;
-use study::{ComparisonLoad, ComparisonRequest, Data, Options, SideOptions};
+use record::comparison::ComparedMetric;
+use study::{ComparedLoad, ComparisonLoad, ComparisonRequest, PairData, SideOptions};
 
 use crate::error::Error;
-use crate::repository::{Build, BuildSource, BuiltCommit, Commit, Repository};
-use crate::rule::{IntervalPosition, Threshold, error_per_step};
+use crate::repository::{BuildCommand, BuildSource, BuiltCommit, Commit, Repository};
+use crate::rule::{IntervalPosition, RatioThreshold, error_per_step};
 use crate::search::{CommitSearch, CommitVerdict, SearchAnswer};
-use crate::state::{ComparisonStep, State, StepKind};
+use crate::state::{BisectionState, ComparisonStep, StepKind};
 
 /// The user's request.
-pub struct Request {
+pub struct BisectionRequest {
     /// The repository, and the commits of its state.
     pub repository: Repository,
     /// The command that builds a commit.
-    pub build: Build,
+    pub build: BuildCommand,
     /// The data of every server. `{}` in its path, and in `sql`, is the tree of the commit.
-    pub data: Data,
+    pub data: PairData,
     /// A script that is run on every server after its data are there.
     pub sql: Option<PathBuf>,
     /// Settings of every server.
@@ -32,7 +32,7 @@ pub struct Request {
     /// See `workload`.
     pub words: String,
     /// The figure that decides.
-    pub figure: Metric,
+    pub figure: ComparedMetric,
     /// Options of every comparison; its time is that of a step.
     pub common: ComparisonOptions,
     /// Run VACUUM (ANALYZE) after data of the user's.
@@ -64,7 +64,7 @@ pub type Comparer<'a> = dyn Fn(
 pub fn compare_servers(
     request: &ComparisonRequest,
     directory: &Path,
-    control: &Control,
+    control: &LoadControl,
     observe: &mut dyn FnMut(measure::PairEvent<'_>),
 ) -> Result<CommitComparison, study::Error> {
     let found = study::versus(request, control, observe)?;
@@ -83,7 +83,7 @@ pub fn compare_servers(
 
 /// An event of a bisection.
 #[derive(Debug)]
-pub enum Event<'a> {
+pub enum BisectionEvent<'a> {
     /// A commit is built.
     Building(&'a Commit),
     /// A step begins.
@@ -105,19 +105,19 @@ pub enum Event<'a> {
 #[derive(Debug)]
 pub struct Bisection {
     /// Everything that is known.
-    pub state: State,
+    pub state: BisectionState,
     /// It was interrupted, or its time was over, before the answer was there.
     pub is_interrupted: bool,
 }
 
 /// Goes on from a state until the answer is there. Every step is written into the directory.
 pub fn bisect(
-    request: &Request,
-    mut state: State,
+    request: &BisectionRequest,
+    mut state: BisectionState,
     directory: &Path,
-    control: &Control,
+    control: &LoadControl,
     comparer: &Comparer<'_>,
-    observe: &mut dyn FnMut(Event<'_>),
+    observe: &mut dyn FnMut(BisectionEvent<'_>),
 ) -> Result<Bisection, Error> {
     let began = Instant::now();
     state.write(directory)?;
@@ -125,8 +125,8 @@ pub fn bisect(
     let last = state.commits.len() - 1;
     let steps = CommitSearch::steps_max(last) + PREFLIGHT;
     let error = error_per_step(state.error, steps);
-    let is_over = |control: &Control| {
-        control.urgency() != Urgency::None
+    let is_over = |control: &LoadControl| {
+        control.urgency() != StopUrgency::None
             || request.max_time.is_some_and(|max_time| began.elapsed() >= max_time)
     };
     for (kind, commit) in [(StepKind::Effect, last), (StepKind::Identical, 0)] {
@@ -179,13 +179,17 @@ pub fn bisect(
 /// The good commit against the bad one, and against itself.
 const PREFLIGHT: u32 = 2;
 
-fn ended(state: State, directory: &Path, is_interrupted: bool) -> Result<Bisection, Error> {
+fn ended(
+    state: BisectionState,
+    directory: &Path,
+    is_interrupted: bool,
+) -> Result<Bisection, Error> {
     state.write(directory)?;
     Ok(Bisection { state, is_interrupted })
 }
 
 /// The state with the answer as far as it is known.
-fn settled(mut state: State, search: &CommitSearch, error: f64) -> State {
+fn settled(mut state: BisectionState, search: &CommitSearch, error: f64) -> BisectionState {
     let decided = state.steps.iter().filter(|step| step.verdict != CommitVerdict::Skip).count();
     // A verdict is wrong half as often as its interval.
     state.error_used = error / 2.0 * decided as f64;
@@ -218,17 +222,17 @@ fn words_of_share(share: f64) -> String {
 }
 
 struct Course<'a, 'o> {
-    request: &'a Request,
-    control: &'a Control,
+    request: &'a BisectionRequest,
+    control: &'a LoadControl,
     comparer: &'a Comparer<'a>,
-    observe: &'o mut dyn FnMut(Event<'_>),
+    observe: &'o mut dyn FnMut(BisectionEvent<'_>),
 }
 
 impl Course<'_, '_> {
     /// The threshold between good and bad: the middle of what the good and the bad commit differ by.
-    fn threshold(&self, state: &State) -> Result<Threshold, Error> {
+    fn threshold(&self, state: &BisectionState) -> Result<RatioThreshold, Error> {
         let ratio = state.step(StepKind::Effect).and_then(|step| step.ratio);
-        ratio.map(|[value, ..]| Threshold::of_effect(value)).ok_or(Error::NoEffect {
+        ratio.map(|[value, ..]| RatioThreshold::of_effect(value)).ok_or(Error::NoEffect {
             minutes: self.request.common.max_time.as_secs() / 60,
             figure: self.request.figure.words().to_owned(),
             ratio: "has no interval".to_owned(),
@@ -236,7 +240,7 @@ impl Course<'_, '_> {
     }
 
     /// Checks that the preflight's step has shown what it must.
-    fn preflight(&self, state: &State, step: &ComparisonStep) -> Result<(), Error> {
+    fn preflight(&self, state: &BisectionState, step: &ComparisonStep) -> Result<(), Error> {
         let figure = self.request.figure.words().to_owned();
         let threshold = self.threshold(state)?;
         let Some([value, low, high]) = step.ratio else {
@@ -259,7 +263,7 @@ impl Course<'_, '_> {
     /// One comparison with the good commit.
     fn step(
         &mut self,
-        state: &State,
+        state: &BisectionState,
         kind: StepKind,
         commit: usize,
         until: StopCondition,
@@ -269,7 +273,7 @@ impl Course<'_, '_> {
         let most = CommitSearch::steps_max(state.commits.len() - 1) + PREFLIGHT;
         let number = [state.steps.len() + 1, (most as usize).max(state.steps.len() + 1)];
         let (good, candidate) = (&state.commits[0], &state.commits[commit]);
-        (self.observe)(Event::Step { kind, commit: candidate, number });
+        (self.observe)(BisectionEvent::Step { kind, commit: candidate, number });
         let blank = ComparisonStep {
             commit,
             kind,
@@ -297,7 +301,7 @@ impl Course<'_, '_> {
         let request = self.comparison(sides, &of_candidate, kind, until, error);
         let observe = &mut *self.observe;
         let found = match (self.comparer)(&request, &record, &mut |event| {
-            observe(Event::Comparing(event));
+            observe(BisectionEvent::Comparing(event));
         }) {
             Ok(found) => found,
             Err(study::Error::Interrupted { .. }) => return Err(Error::Interrupted),
@@ -309,7 +313,7 @@ impl Course<'_, '_> {
                 return Err(Error::Compare { what, source: Box::new(source) });
             }
         };
-        if self.control.urgency() != Urgency::None {
+        if self.control.urgency() != StopUrgency::None {
             return Err(Error::Interrupted);
         }
         let CommitComparison { ratio, refusal } = found;
@@ -332,13 +336,13 @@ impl Course<'_, '_> {
     }
 
     fn over(&mut self, step: ComparisonStep, commit: &Commit) -> ComparisonStep {
-        (self.observe)(Event::Over(&step, commit));
+        (self.observe)(BisectionEvent::Over(&step, commit));
         step
     }
 
     fn built(&mut self, commit: &Commit) -> Result<BuiltCommit, Error> {
-        (self.observe)(Event::Building(commit));
-        let is_interrupted = || self.control.urgency() != Urgency::None;
+        (self.observe)(BisectionEvent::Building(commit));
+        let is_interrupted = || self.control.urgency() != StopUrgency::None;
         self.request.repository.build(&commit.into(), &self.request.build, &is_interrupted)
     }
 
@@ -362,8 +366,8 @@ impl Course<'_, '_> {
         error: f64,
     ) -> ComparisonRequest {
         let data = match &self.request.data {
-            Data::File(path) => Data::File(in_tree(path, candidate)),
-            Data::Pgbench(scale) => Data::Pgbench(*scale),
+            PairData::File(path) => PairData::File(in_tree(path, candidate)),
+            PairData::Pgbench(scale) => PairData::Pgbench(*scale),
         };
         let common = ComparisonOptions {
             time_shares: BTreeMap::new(),
@@ -373,7 +377,7 @@ impl Course<'_, '_> {
             confidence: 1.0 - error,
             ..self.request.common.clone()
         };
-        let options = Options {
+        let options = ComparedLoad {
             data,
             database: None,
             no_init: false,

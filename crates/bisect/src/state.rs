@@ -14,7 +14,7 @@ const FORMAT: u32 = 1;
 /// The state of a bisection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct State {
+pub struct BisectionState {
     /// Version of the format.
     pub format: u32,
     /// The command that was run.
@@ -72,7 +72,7 @@ pub enum StepKind {
 /// The file of a state.
 const FILE: &str = "bisect.json";
 
-impl State {
+impl BisectionState {
     /// Of a bisection that begins.
     pub fn new(
         command: &str,
@@ -80,8 +80,8 @@ impl State {
         figure: &str,
         error: f64,
         commits: Vec<Commit>,
-    ) -> State {
-        State {
+    ) -> BisectionState {
+        BisectionState {
             format: FORMAT,
             command: command.to_owned(),
             started_at: started_at.to_owned(),
@@ -96,11 +96,11 @@ impl State {
     }
 
     /// Reads it from its directory.
-    pub fn read(directory: &Path) -> Result<State, Error> {
+    pub fn read(directory: &Path) -> Result<BisectionState, Error> {
         let path = directory.join(FILE);
         let failed = |why: String| Error::State { path: path.clone(), why };
         let text = std::fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
-        let state: State =
+        let state: BisectionState =
             serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
         match state.format == FORMAT && !state.commits.is_empty() {
             true => Ok(state),

@@ -8,14 +8,14 @@ use std::process::Command;
 use std::time::Duration;
 
 use bisect::{
-    Build, BuildSource, CommitChanges, CommitComparison, CommitVerdict, Error, Repository, Request,
-    State, StepKind, bisect,
+    BisectionRequest, BisectionState, BuildCommand, BuildSource, CommitChanges, CommitComparison,
+    CommitVerdict, Error, Repository, StepKind, bisect,
 };
-use load::Control;
+use load::LoadControl;
 use measure::ComparisonOptions;
 use pgbench::options::Invocation;
-use record::comparison::{Floor, Metric};
-use study::Data;
+use record::comparison::{ComparedMetric, NoiseFloor};
+use study::PairData;
 
 fn git(directory: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git")
@@ -54,7 +54,7 @@ fn repository(directory: &Path) {
 const BUILD: &str =
     "echo $PGRIG_COMMIT >> $COUNTED; grep -q broken speed && { echo no >&2; exit 1; }; true";
 
-fn request(repository: &Path, builds: &Path, counted: &Path) -> Request {
+fn request(repository: &Path, builds: &Path, counted: &Path) -> BisectionRequest {
     let words = ["-S", "-c", "2"].map(str::to_owned);
     let invocation = Invocation {
         command: "pgrig bisect",
@@ -66,15 +66,15 @@ fn request(repository: &Path, builds: &Path, counted: &Path) -> Request {
         panic!("options of a run");
     };
     let line = BUILD.replace("$COUNTED", &counted.display().to_string());
-    Request {
+    BisectionRequest {
         repository: Repository::open(repository).expect("a repository"),
-        build: Build { words: vec![line], directory: builds.to_owned() },
-        data: Data::Pgbench(1),
+        build: BuildCommand { words: vec![line], directory: builds.to_owned() },
+        data: PairData::Pgbench(1),
         sql: Some(PathBuf::from("{}/speed")),
         settings: Vec::new(),
         workload: *workload,
         words: words.join(" "),
-        figure: Metric::Throughput,
+        figure: ComparedMetric::Throughput,
         common: ComparisonOptions {
             time_shares: BTreeMap::new(),
             name: None,
@@ -93,7 +93,7 @@ fn request(repository: &Path, builds: &Path, counted: &Path) -> Request {
             fail_on: None,
             has_profile: false,
             tail: [false; 2],
-            floor: Floor::default(),
+            floor: NoiseFloor::default(),
             seed: 1,
             command: String::new(),
             started_at: String::new(),
@@ -128,10 +128,10 @@ fn the_first_bad_commit_is_found_around_commits_that_cannot_be_built_and_after_a
     std::fs::create_dir(at("out")).expect("a directory");
 
     // Interrupted in its third comparison.
-    let control = Control::new();
+    let control = LoadControl::new();
     let count = Cell::new(0);
-    let state = State::new("command", "2026-11-25T00:00:00Z", "throughput", 0.05, commits);
-    let mut ignore = |_: bisect::Event<'_>| {};
+    let state = BisectionState::new("command", "2026-11-25T00:00:00Z", "throughput", 0.05, commits);
+    let mut ignore = |_: bisect::BisectionEvent<'_>| {};
     let compare =
         |request: &study::ComparisonRequest, _: &str, _: &mut dyn FnMut(measure::PairEvent<'_>)| {
             count.set(count.get() + 1);
@@ -146,9 +146,9 @@ fn the_first_bad_commit_is_found_around_commits_that_cannot_be_built_and_after_a
     assert!(found.is_interrupted && found.state.steps.len() == 2, "{:?}", found.state.steps);
 
     // It goes on where it was.
-    let state = State::read(&at("out")).expect("the state");
+    let state = BisectionState::read(&at("out")).expect("the state");
     assert_eq!(state, found.state);
-    let control = Control::new();
+    let control = LoadControl::new();
     let compare =
         |request: &study::ComparisonRequest, _: &str, _: &mut dyn FnMut(measure::PairEvent<'_>)| {
             Ok(compared(request))
@@ -200,13 +200,13 @@ fn commits_that_do_not_fit_are_refused_before_anything_is_built() {
     // A bad commit that is as fast as the good one.
     let request = request(&at("repository"), &at("builds"), &at("counted"));
     let commits = request.repository.commits("v1", "main~5").expect("commits");
-    let state = State::new("command", "2026-11-25T00:00:00Z", "throughput", 0.05, commits);
+    let state = BisectionState::new("command", "2026-11-25T00:00:00Z", "throughput", 0.05, commits);
     std::fs::create_dir(at("out")).expect("a directory");
     let compare =
         |request: &study::ComparisonRequest, _: &str, _: &mut dyn FnMut(measure::PairEvent<'_>)| {
             Ok(compared(request))
         };
-    let found = bisect(&request, state, &at("out"), &Control::new(), &compare, &mut |_| {});
+    let found = bisect(&request, state, &at("out"), &LoadControl::new(), &compare, &mut |_| {});
     let error = found.expect_err("no difference");
     assert!(matches!(error, Error::NoEffect { .. }), "{error}");
 }
@@ -219,9 +219,10 @@ fn a_preflight_that_failed_is_measured_again() {
     std::fs::create_dir(at("out")).expect("a directory");
     let mut request = request(&at("repository"), &at("builds"), &at("counted"));
     let commits = request.repository.commits("v1", "main").expect("commits");
-    let mut state = State::new("command", "2026-11-25T00:00:00Z", "throughput", 0.05, commits);
+    let mut state =
+        BisectionState::new("command", "2026-11-25T00:00:00Z", "throughput", 0.05, commits);
     // So many steps have been measured when it ends; the last of these shows too little.
-    let check = |request: &_, state: State, width: f64, until: usize| {
+    let check = |request: &_, state: BisectionState, width: f64, until: usize| {
         let compare = |request: &study::ComparisonRequest,
                        _: &str,
                        _: &mut dyn FnMut(measure::PairEvent<'_>)| {
@@ -230,8 +231,8 @@ fn a_preflight_that_failed_is_measured_again() {
             };
             Ok(CommitComparison { ratio: Some([value, value / width, value * width]), refusal })
         };
-        let found = bisect(request, state, &at("out"), &Control::new(), &compare, &mut |_| {});
-        let state = State::read(&at("out")).expect("the state");
+        let found = bisect(request, state, &at("out"), &LoadControl::new(), &compare, &mut |_| {});
+        let state = BisectionState::read(&at("out")).expect("the state");
         assert_eq!(state.steps.len(), until, "{:?}", state.steps);
         (found.map(|found| found.state.first_bad), state)
     };
@@ -249,7 +250,7 @@ fn a_preflight_that_failed_is_measured_again() {
         |request: &study::ComparisonRequest, _: &str, _: &mut dyn FnMut(measure::PairEvent<'_>)| {
             Ok(compared(request))
         };
-    let found = bisect(&request, after, &at("out"), &Control::new(), &compare, &mut |_| {});
+    let found = bisect(&request, after, &at("out"), &LoadControl::new(), &compare, &mut |_| {});
     let state = found.expect("an answer").state;
     assert_eq!(state.first_bad, Some([6, 6]), "{:?}", state.steps);
     let kinds: Vec<StepKind> = state.steps.iter().take(4).map(|step| step.kind).collect();
@@ -267,7 +268,7 @@ fn a_commit_a_patch_and_a_working_directory_are_built_and_the_repository_stays_a
     let status = || git(&at("repository"), &["status", "--porcelain"]);
     let before = status();
     let open = Repository::open(&at("repository")).expect("a repository");
-    let build = Build {
+    let build = BuildCommand {
         words: vec![format!("echo x >> {}", at("counted").display())],
         directory: at("builds"),
     };

@@ -7,7 +7,7 @@
 #![expect(clippy::print_stdout, reason = "the table of the big run")]
 
 use bisect::{
-    CommitSearch, CommitVerdict, IntervalPosition, SearchAnswer, Threshold, error_per_step,
+    CommitSearch, CommitVerdict, IntervalPosition, RatioThreshold, SearchAnswer, error_per_step,
 };
 use stats::{Prng, sequence};
 
@@ -109,7 +109,7 @@ fn answer(machine: &mut Machine, restarts: usize) -> Option<SearchAnswer> {
     if low <= 1.0 && 1.0 <= high {
         return None;
     }
-    let threshold = Threshold::of_effect(point);
+    let threshold = RatioThreshold::of_effect(point);
     let is_told = |_, low: f64, high: f64| threshold.judge(low, high) != IntervalPosition::Open;
     let mut judge = |commit: usize| {
         let seen = machine.compare(commit, restarts, error, is_told);

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use record::WorkloadResult;
 use site::Site;
-use spec::{Check, NodeKind, Point, metrics};
+use spec::{Check, NodeKind, TrialPoint, metrics};
 
 use crate::error::Error;
 use crate::outcome::{CheckOutcome, TrialFacts};
@@ -93,7 +93,7 @@ fn server_calls(before: &TrialFacts<'_>) -> Result<u64, Uncounted> {
 }
 
 /// The servers that run the point's statements: those behind a pooler instead of it.
-fn servers(point: &Point) -> BTreeSet<&str> {
+fn servers(point: &TrialPoint) -> BTreeSet<&str> {
     let targets = point.workloads.iter().flat_map(|workload| &workload.to);
     let behind = |name: &'_ String| match point.topology.node(name).map(|node| &node.kind) {
         Some(NodeKind::Pgbouncer(pooler)) => point.topology.node(&pooler.to),

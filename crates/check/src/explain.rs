@@ -4,7 +4,7 @@
 use server::Client;
 use server::quote::literal;
 use site::Site;
-use spec::{Check, Explain, metrics};
+use spec::{Check, ExplainedQuery, metrics};
 
 use crate::error::Error;
 use crate::outcome::{CheckOutcome, TrialFacts};
@@ -20,7 +20,7 @@ pub(crate) fn check(site: &mut Site, before: &TrialFacts<'_>) -> Result<CheckOut
     Ok(outcome)
 }
 
-fn one(explain: &Explain, site: &Site, outcome: &mut CheckOutcome) -> Result<(), Error> {
+fn one(explain: &ExplainedQuery, site: &Site, outcome: &mut CheckOutcome) -> Result<(), Error> {
     let node = site.whom(explain.node.as_ref())?;
     let failed = || Error::query(format!("explaining {} on {}", explain.name, node.name));
     let mut client = node.connect()?;
@@ -48,7 +48,7 @@ fn one(explain: &Explain, site: &Site, outcome: &mut CheckOutcome) -> Result<(),
 }
 
 /// The statements that explain a query: those that set up the session, and the last one.
-pub(crate) fn statements(explain: &Explain) -> (Vec<String>, String) {
+pub(crate) fn statements(explain: &ExplainedQuery) -> (Vec<String>, String) {
     let mut sets =
         vec!["SET statement_timeout = 0".to_owned(), "SET track_io_timing = on".to_owned()];
     sets.extend(explain.session.iter().map(|(name, value)| {
@@ -57,7 +57,7 @@ pub(crate) fn statements(explain: &Explain) -> (Vec<String>, String) {
     (sets, format!("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {}", explain.sql))
 }
 
-fn run(client: &mut Client, explain: &Explain) -> Result<String, postgres::Error> {
+fn run(client: &mut Client, explain: &ExplainedQuery) -> Result<String, postgres::Error> {
     let (sets, sql) = statements(explain);
     client.batch_execute(&sets.join(";\n"))?;
     let said = client.simple_query(&sql)?;

@@ -25,15 +25,16 @@ use std::thread;
 use std::time::Instant;
 
 use crash::{
-    Cursor, DiskState, Flushes, Log, LossPattern, Map, PlannedState, Request, StatePlan, WriteKind,
+    DiskLog, DiskState, FileMap, FlushEffect, LossPattern, PlannedState, StateCursor, StatePlan,
+    StatePlanRequest, WriteKind,
 };
 use fault::disk::{ImagePatch, RequestLog};
 use lab::{Node, Server};
 use record::Moment;
 use record::ledger::Ledger;
-use server::Urgency;
+use server::StopUrgency;
 use site::{Site, SiteNode};
-use spec::{Check, Disk, Explore, NodeKind, Point, QuorumWay};
+use spec::{Check, DiskKind, NodeKind, QuorumWay, StateExploration, TrialPoint};
 
 use crate::error::Error;
 use crate::outcome::{CheckOutcome, TrialFacts};
@@ -77,9 +78,9 @@ enum Role {
 }
 
 impl Role {
-    fn of(point: &Point, node: &str) -> Role {
+    fn of(point: &TrialPoint, node: &str) -> Role {
         match point.topology.node(node).map(|node| &node.kind) {
-            Some(NodeKind::Postgres(spec::Role::Standby { of, .. })) => {
+            Some(NodeKind::Postgres(spec::PostgresRole::Standby { of, .. })) => {
                 match is_waited_for(point, of, node) {
                     true => Role::Synchronous,
                     false => Role::Asynchronous,
@@ -92,13 +93,13 @@ impl Role {
 
 /// True if every commit of a primary waits for this standby: for all of its synchronous standbys, or for
 /// those of the highest priority, where no action can have another one stand in for it.
-fn is_waited_for(point: &Point, primary: &str, standby: &str) -> bool {
+fn is_waited_for(point: &TrialPoint, primary: &str, standby: &str) -> bool {
     let topology = &point.topology;
     let names = topology.sync_standbys(primary);
     let Some(position) = names.iter().position(|name| *name == standby) else { return false };
     let kind = topology.node(primary).map(|node| &node.kind);
     let (way, count) = match kind {
-        Some(NodeKind::Postgres(spec::Role::Primary { sync: Some(quorum) })) => {
+        Some(NodeKind::Postgres(spec::PostgresRole::Primary { sync: Some(quorum) })) => {
             (quorum.way, quorum.count as usize)
         }
         _ => (QuorumWay::First, 1),
@@ -112,10 +113,10 @@ struct Explored<'e> {
     site: &'e Site,
     before: &'e TrialFacts<'e>,
     /// The disks of the server.
-    disk: Disk,
-    log: &'e Log,
-    map: &'e Map,
-    flushes: Flushes,
+    disk: DiskKind,
+    log: &'e DiskLog,
+    map: &'e FileMap,
+    flushes: FlushEffect,
     /// The disk tears a write at multiples of so many bytes.
     sector_bytes: u64,
     /// The file of the log's contents.
@@ -144,17 +145,17 @@ struct Seen {
 fn one(
     site: &mut Site,
     before: &TrialFacts<'_>,
-    explore: &Explore,
+    explore: &StateExploration,
     origin_ns: u64,
     seed: u64,
 ) -> Result<CheckOutcome, Error> {
     let name = explore.node.clone().unwrap_or_else(|| before.point.data.node.clone());
-    let disk = before.point.topology.node(&name).map_or(Disk::Plain, |node| node.disk);
+    let disk = before.point.topology.node(&name).map_or(DiskKind::Plain, |node| node.disk);
     let (flushes, sector_bytes) = match disk {
-        Disk::CutBlock { lying, sector_bytes, .. } => {
-            (if lying { Flushes::Lying } else { Flushes::Honest }, u64::from(sector_bytes))
+        DiskKind::CutBlock { lying, sector_bytes, .. } => {
+            (if lying { FlushEffect::Lying } else { FlushEffect::Honest }, u64::from(sector_bytes))
         }
-        _ => (Flushes::Honest, 512),
+        _ => (FlushEffect::Honest, 512),
     };
     let no_server = || Error::Site(site::Error::NoServer(name.clone()));
     let node = site.node(&name).ok_or_else(no_server)?;
@@ -173,7 +174,8 @@ fn one(
     let map = place::map(&recorded, &relations);
     let kinds = map.kinds(&log);
     let states = explore.states as usize;
-    let mut plan = crash::plan(&log, &kinds, &Request { states, seed, flushes, sector_bytes });
+    let mut plan =
+        crash::plan(&log, &kinds, &StatePlanRequest { states, seed, flushes, sector_bytes });
     if plan.states.is_empty() {
         // Nothing was written: the disk is as it was before the load, whatever was acknowledged.
         let state = DiskState { cut: log.entries.len(), lost: Vec::new() };
@@ -233,7 +235,7 @@ fn one(
 fn unfollowed(
     site: &Site,
     before: &TrialFacts<'_>,
-    explore: &Explore,
+    explore: &StateExploration,
     role: Role,
 ) -> Result<report::UnfollowedTables, Error> {
     let followed = written::followed(before.point, explore);
@@ -254,7 +256,7 @@ fn unfollowed(
 }
 
 /// Reads the logs of a server's disks as one, and writes their contents beside the first.
-fn read(recorded: &[RequestLog]) -> Result<(Log, PathBuf), Error> {
+fn read(recorded: &[RequestLog]) -> Result<(DiskLog, PathBuf), Error> {
     let paths: Vec<&Path> = recorded.iter().map(|one| one.log.as_path()).collect();
     let contents = paths.first().map_or(PathBuf::new(), |path| path.with_extension("contents"));
     let mut log = read_own_logs(&paths, &contents)?;
@@ -265,7 +267,7 @@ fn read(recorded: &[RequestLog]) -> Result<(Log, PathBuf), Error> {
 }
 
 /// Reads logs of this run, however long they are.
-fn read_own_logs(paths: &[&Path], contents: &Path) -> Result<Log, Error> {
+fn read_own_logs(paths: &[&Path], contents: &Path) -> Result<DiskLog, Error> {
     let open = |path: &&Path| {
         let source = File::open(path).map_err(file_error("opening", path))?;
         Ok(LogFile { path: path.to_path_buf(), source: Box::new(source) })
@@ -280,16 +282,18 @@ struct LogFile {
     source: Box<dyn Read>,
 }
 
-/// Reads logs as one. Each is read as far as [`Log::read_within`] says.
-fn read_logs(files: Vec<LogFile>, contents: &Path, items_max: usize) -> Result<Log, Error> {
+/// Reads logs as one. Each is read as far as [`DiskLog::read_within`] says.
+fn read_logs(files: Vec<LogFile>, contents: &Path, items_max: usize) -> Result<DiskLog, Error> {
     let _ = std::fs::remove_file(contents);
     let made = File::options().write(true).create_new(true).open(contents);
     let mut made = BufWriter::with_capacity(1 << 20, made.map_err(file_error("making", contents))?);
-    let mut all: Option<Log> = None;
+    let mut all: Option<DiskLog> = None;
     for LogFile { path, source } in files {
         let mut source = BufReader::with_capacity(1 << 20, source);
         let read = match &mut all {
-            None => Log::read_within(&mut source, &mut made, items_max).map(|log| all = Some(log)),
+            None => {
+                DiskLog::read_within(&mut source, &mut made, items_max).map(|log| all = Some(log))
+            }
             Some(all) => all.read_another(&mut source, &mut made, items_max),
         };
         read.map_err(|source| Error::Log { path, source })?;
@@ -359,7 +363,7 @@ impl Explored<'_> {
         has_failed: &AtomicBool,
     ) -> Result<(Vec<Seen>, ExplorationTime), Error> {
         let mut replica = self.replica(node, worker)?;
-        let mut cursor = Cursor::new(self.log, self.flushes);
+        let mut cursor = StateCursor::new(self.log, self.flushes);
         let mut all = Vec::with_capacity(part.len());
         if worker == 0 {
             all.push(self.before(&mut replica)?);
@@ -386,7 +390,7 @@ impl Explored<'_> {
     /// not looked at again.
     fn before(&self, replica: &mut Replica) -> Result<Seen, Error> {
         let state = DiskState { cut: self.log.first_cut, lost: Vec::new() };
-        let (patch, ledger) = self.state(&mut Cursor::new(self.log, self.flushes), &state);
+        let (patch, ledger) = self.state(&mut StateCursor::new(self.log, self.flushes), &state);
         let fate = replica.look(self, &patch, &ledger, &BaseFiles::default())?;
         let planned =
             PlannedState { state, kind: WriteKind::Other, way: LossPattern::All, write: None };
@@ -400,7 +404,7 @@ impl Explored<'_> {
         }
         let mut replica = self.replica(node, BLIND_WORKER)?;
         let state = DiskState { cut: self.log.entries.len(), lost: Vec::new() };
-        let (patch, _) = self.state(&mut Cursor::new(self.log, self.flushes), &state);
+        let (patch, _) = self.state(&mut StateCursor::new(self.log, self.flushes), &state);
         replica.load(&patch, false)?;
         match replica.start()? {
             Ok(()) => damage::blind(&replica.node, self.asked),
@@ -411,12 +415,12 @@ impl Explored<'_> {
 
     /// True if the user has asked for the end.
     fn is_over(&self) -> bool {
-        self.before.control.urgency() != Urgency::None
+        self.before.control.urgency() != StopUrgency::None
     }
 
     /// A state as a disk is switched on with it, and what was known of every transaction when the
     /// power was cut.
-    fn state(&self, cursor: &mut Cursor<'_>, state: &DiskState) -> (ImagePatch, Ledger) {
+    fn state(&self, cursor: &mut StateCursor<'_>, state: &DiskState) -> (ImagePatch, Ledger) {
         let mut patch = ImagePatch::default();
         patch.add(&cursor.overlay(state), self.contents);
         // The disk had answered every request before the cut, and had not got the next one.

@@ -1,8 +1,8 @@
 //! The history of a trial's clients: which anomalies it shows, and how old what they read was.
 
 use history::{
-    Anomaly, CLOCK_BOUND_MAX_NS, Cycle, FaultKind, Findings, History, Judgement, Level, Order,
-    Staleness, Transaction, Witness,
+    AnomalyWitness, CLOCK_BOUND_MAX_NS, CycleKind, CycleOrder, FaultKind, History, HistoryFindings,
+    HistoryTransaction, IsolationAnomaly, IsolationLevel, LevelJudgement, ReadStaleness,
 };
 use record::{Note, NoteKind};
 use site::Site;
@@ -33,14 +33,18 @@ pub fn check(_: &mut Site, before: &TrialFacts<'_>) -> Result<CheckOutcome, Erro
 /// Witnesses kept in the record.
 const WITNESSES_MAX: usize = 12;
 
-fn figures(findings: &Findings, level: Level, outcome: &mut CheckOutcome) {
+fn figures(findings: &HistoryFindings, level: IsolationLevel, outcome: &mut CheckOutcome) {
     let counted = findings.counted;
     let forbidden: u64 = findings.forbidden(level).map(|(_, count)| count).sum();
-    let ordered = |order: Order| -> u64 {
-        let cycles = Cycle::ALL.iter().map(|cycle| Anomaly::Cycle(*cycle, order));
+    let ordered = |order: CycleOrder| -> u64 {
+        let cycles = CycleKind::ALL.iter().map(|cycle| IsolationAnomaly::Cycle(*cycle, order));
         cycles.map(|anomaly| findings.count(anomaly)).sum()
     };
-    let disorder = [Anomaly::DuplicateElements, Anomaly::CyclicVersions, Anomaly::FutureRead];
+    let disorder = [
+        IsolationAnomaly::DuplicateElements,
+        IsolationAnomaly::CyclicVersions,
+        IsolationAnomaly::FutureRead,
+    ];
     let unjudged = findings.faults.iter().filter(|fault| fault.what.unjudged().is_some());
     let (of_hosts, unjudged): (Vec<_>, Vec<_>) = unjudged.partition(|one| is_of_a_host(&one.what));
     // A clock that is wrong is no fault of the history: whether it could have been judged is not known.
@@ -52,8 +56,8 @@ fn figures(findings: &Findings, level: Level, outcome: &mut CheckOutcome) {
         (&metrics::HISTORY_UNKNOWN, counted.unknown),
         (&metrics::HISTORY_READS, counted.reads),
         (&metrics::HISTORY_DISORDER, disorder.map(|one| findings.count(one)).iter().sum()),
-        (&metrics::HISTORY_PROCESS, ordered(Order::Process)),
-        (&metrics::HISTORY_REALTIME, ordered(Order::Realtime)),
+        (&metrics::HISTORY_PROCESS, ordered(CycleOrder::Process)),
+        (&metrics::HISTORY_REALTIME, ordered(CycleOrder::Realtime)),
     ] {
         outcome.set(metric, "", value as f64);
     }
@@ -61,7 +65,7 @@ fn figures(findings: &Findings, level: Level, outcome: &mut CheckOutcome) {
         outcome.set(&metrics::HISTORY_READ_SHARE, "", share);
     }
     // Silence is never "holds": where that nothing was found shows nothing, there is no figure.
-    if findings.judge(level) != Judgement::CannotTell {
+    if findings.judge(level) != LevelJudgement::CannotTell {
         outcome.set(&metrics::HISTORY_FORBIDDEN, "", forbidden as f64);
     }
     for (metric, anomaly) in BY_NAME {
@@ -78,30 +82,33 @@ fn is_of_a_host(wrong: &FaultKind) -> bool {
 }
 
 /// Anomalies with a metric of their own.
-const BY_NAME: [(&Metric, Anomaly); 18] = [
-    (&metrics::HISTORY_G0, Anomaly::Cycle(Cycle::G0, Order::Data)),
-    (&metrics::HISTORY_G1A, Anomaly::G1a),
-    (&metrics::HISTORY_G1B, Anomaly::G1b),
-    (&metrics::HISTORY_G1C, Anomaly::Cycle(Cycle::G1c, Order::Data)),
-    (&metrics::HISTORY_DIRTY_UPDATE, Anomaly::DirtyUpdate),
-    (&metrics::HISTORY_INTERNAL, Anomaly::Internal),
-    (&metrics::HISTORY_OWN_WRITE_UNSEEN, Anomaly::OwnWriteUnseen),
-    (&metrics::HISTORY_LOST_UPDATE, Anomaly::LostUpdate),
-    (&metrics::HISTORY_G_SINGLE, Anomaly::Cycle(Cycle::GSingle, Order::Data)),
-    (&metrics::HISTORY_LONG_FORK, Anomaly::Cycle(Cycle::LongFork, Order::Data)),
-    (&metrics::HISTORY_G_NONADJACENT, Anomaly::Cycle(Cycle::GNonadjacent, Order::Data)),
-    (&metrics::HISTORY_G2_ITEM, Anomaly::Cycle(Cycle::G2Item, Order::Data)),
-    (&metrics::HISTORY_UNWRITTEN_READ, Anomaly::UnwrittenRead),
-    (&metrics::HISTORY_INCOMPATIBLE_ORDER, Anomaly::IncompatibleOrder),
-    (&metrics::HISTORY_WRONG_TOTAL, Anomaly::WrongTotal),
-    (&metrics::HISTORY_MONOTONIC_READS, Anomaly::MonotonicReads),
-    (&metrics::HISTORY_READ_YOUR_WRITES, Anomaly::ReadYourWrites),
-    (&metrics::HISTORY_WRITES_FOLLOW_READS, Anomaly::WritesFollowReads),
+const BY_NAME: [(&Metric, IsolationAnomaly); 18] = [
+    (&metrics::HISTORY_G0, IsolationAnomaly::Cycle(CycleKind::G0, CycleOrder::Data)),
+    (&metrics::HISTORY_G1A, IsolationAnomaly::G1a),
+    (&metrics::HISTORY_G1B, IsolationAnomaly::G1b),
+    (&metrics::HISTORY_G1C, IsolationAnomaly::Cycle(CycleKind::G1c, CycleOrder::Data)),
+    (&metrics::HISTORY_DIRTY_UPDATE, IsolationAnomaly::DirtyUpdate),
+    (&metrics::HISTORY_INTERNAL, IsolationAnomaly::Internal),
+    (&metrics::HISTORY_OWN_WRITE_UNSEEN, IsolationAnomaly::OwnWriteUnseen),
+    (&metrics::HISTORY_LOST_UPDATE, IsolationAnomaly::LostUpdate),
+    (&metrics::HISTORY_G_SINGLE, IsolationAnomaly::Cycle(CycleKind::GSingle, CycleOrder::Data)),
+    (&metrics::HISTORY_LONG_FORK, IsolationAnomaly::Cycle(CycleKind::LongFork, CycleOrder::Data)),
+    (
+        &metrics::HISTORY_G_NONADJACENT,
+        IsolationAnomaly::Cycle(CycleKind::GNonadjacent, CycleOrder::Data),
+    ),
+    (&metrics::HISTORY_G2_ITEM, IsolationAnomaly::Cycle(CycleKind::G2Item, CycleOrder::Data)),
+    (&metrics::HISTORY_UNWRITTEN_READ, IsolationAnomaly::UnwrittenRead),
+    (&metrics::HISTORY_INCOMPATIBLE_ORDER, IsolationAnomaly::IncompatibleOrder),
+    (&metrics::HISTORY_WRONG_TOTAL, IsolationAnomaly::WrongTotal),
+    (&metrics::HISTORY_MONOTONIC_READS, IsolationAnomaly::MonotonicReads),
+    (&metrics::HISTORY_READ_YOUR_WRITES, IsolationAnomaly::ReadYourWrites),
+    (&metrics::HISTORY_WRITES_FOLLOW_READS, IsolationAnomaly::WritesFollowReads),
 ];
 
-fn ages(history: &History, findings: &Findings, outcome: &mut CheckOutcome) {
+fn ages(history: &History, findings: &HistoryFindings, outcome: &mut CheckOutcome) {
     // An age is counted from the latest moment at which the newer version can have been acknowledged.
-    let is_unclocked = |one: &Transaction| one.bound > CLOCK_BOUND_MAX_NS;
+    let is_unclocked = |one: &HistoryTransaction| one.bound > CLOCK_BOUND_MAX_NS;
     let is_at_least = history.transactions().iter().any(is_unclocked);
     for (group, staleness) in history.groups().iter().zip(&findings.staleness) {
         let ms = |share| staleness.age_ns(share).map(|ns| ns as f64 / 1e6);
@@ -123,16 +130,16 @@ fn ages(history: &History, findings: &Findings, outcome: &mut CheckOutcome) {
     }
 }
 
-fn has_reads(staleness: &Staleness) -> bool {
+fn has_reads(staleness: &ReadStaleness) -> bool {
     staleness.reads() > 0
 }
 
-fn words(findings: &Findings, level: Level, outcome: &mut CheckOutcome) {
+fn words(findings: &HistoryFindings, level: IsolationLevel, outcome: &mut CheckOutcome) {
     for fault in &findings.faults {
         outcome.note(format!("history: {fault}"));
     }
     outcome.note(format!("history: {}", findings.observed));
-    if findings.judge(level) == Judgement::CannotTell {
+    if findings.judge(level) == LevelJudgement::CannotTell {
         let why: Vec<String> = findings.doubts(level).iter().map(ToString::to_string).collect();
         let why = why.join("; ");
         outcome.note(format!("history: whether it is {level} cannot be told: {why}"));
@@ -157,7 +164,7 @@ fn words(findings: &Findings, level: Level, outcome: &mut CheckOutcome) {
 /// What is known of PostgreSQL that has the shape of a witness: a commit makes its transaction visible before it
 /// releases its predicate locks, and a transaction that only reads can see it in between
 /// (docs/isolation.md repeats it by hand).
-fn race_of_commit(witness: &Witness) -> Option<String> {
+fn race_of_commit(witness: &AnomalyWitness) -> Option<String> {
     let reader = witness.reader? + 1;
     Some(format!(
         "this shape fits a race of PostgreSQL's serializable level that is known: T{reader} only reads, and saw \
@@ -166,15 +173,15 @@ fn race_of_commit(witness: &Witness) -> Option<String> {
 }
 
 /// The smallest witness of each anomaly, those that the level forbids first.
-fn pictures(findings: &Findings, level: Level) -> Vec<record::Witness> {
-    let mut witnesses: Vec<&Witness> = findings.witnesses.iter().collect();
+fn pictures(findings: &HistoryFindings, level: IsolationLevel) -> Vec<record::WitnessPicture> {
+    let mut witnesses: Vec<&AnomalyWitness> = findings.witnesses.iter().collect();
     witnesses.dedup_by_key(|witness| witness.anomaly);
     witnesses.sort_by_key(|witness| !level.forbids(witness.anomaly));
     witnesses.truncate(WITNESSES_MAX);
     witnesses.into_iter().map(picture).collect()
 }
 
-fn picture(witness: &Witness) -> record::Witness {
+fn picture(witness: &AnomalyWitness) -> record::WitnessPicture {
     let transactions = witness.transactions.iter().map(|seen| {
         let backend = match seen.backend {
             0 => String::new(),
@@ -182,20 +189,20 @@ fn picture(witness: &Witness) -> record::Witness {
         };
         let (client, number, server) = (seen.client, seen.number, &seen.group.server);
         let outcome = seen.outcome;
-        record::Seen {
+        record::PicturedTransaction {
             who: format!("client {client} transaction {number} on {server}{backend}, {outcome}"),
             did: seen.operations.clone(),
             begun: seen.begun,
             ended: seen.ended,
         }
     });
-    let links = witness.links.iter().map(|link| record::Link {
+    let links = witness.links.iter().map(|link| record::TransactionOrder {
         from: link.from,
         to: link.to,
         name: link.name.to_owned(),
         why: link.why.clone(),
     });
-    record::Witness {
+    record::WitnessPicture {
         anomaly: witness.anomaly.to_string(),
         meaning: witness.anomaly.meaning().to_owned(),
         transactions: transactions.collect(),
@@ -215,7 +222,7 @@ mod tests {
             let mut history = History::default();
             history::file::read(&mut history, "0.history", text.as_bytes()).expect("a history");
             let mut outcome = CheckOutcome::default();
-            figures(&history::check(&history), Level::Serializable, &mut outcome);
+            figures(&history::check(&history), IsolationLevel::Serializable, &mut outcome);
             let is_it = |one: &&crate::TrialFigure| one.metric == &metrics::HISTORY_UNJUDGED;
             let figure = outcome.figures.iter().find(is_it).expect("a figure");
             assert_eq!((figure.value, figure.is_at_least), expected, "{lines}");
@@ -234,7 +241,7 @@ mod tests {
 
     #[test]
     fn what_a_level_forbids_is_counted_where_it_could_be_judged() {
-        let check = |lines: &str, level: Level, expected: Option<f64>| {
+        let check = |lines: &str, level: IsolationLevel, expected: Option<f64>| {
             let text = format!("history 1\ng 0\tprimary\tserializable\tw\nc 1 0 1 1\n{lines}");
             let mut history = History::default();
             history::file::read(&mut history, "0.history", text.as_bytes()).expect("a history");
@@ -248,20 +255,20 @@ mod tests {
             assert_eq!(is_told, expected.is_none(), "{lines}");
         };
         let silent = "b 1 1 10\na 1 5 1\no 1 20\n";
-        check(silent, Level::ReadCommitted, None);
+        check(silent, IsolationLevel::ReadCommitted, None);
         let clean = "b 1 1 10\na 1 5 1\no 1 20\nc 2 0 2 1\nb 2 1 30\nl 2 5 0 1\no 2 40\n";
-        check(clean, Level::Serializable, Some(0.0));
-        check("", Level::Serializable, None);
-        check("b 1 1 10\na 1 5 1\nf 1 20\n", Level::Serializable, None);
-        check(&format!("{clean}what\n"), Level::Serializable, None);
+        check(clean, IsolationLevel::Serializable, Some(0.0));
+        check("", IsolationLevel::Serializable, None);
+        check("b 1 1 10\na 1 5 1\nf 1 20\n", IsolationLevel::Serializable, None);
+        check(&format!("{clean}what\n"), IsolationLevel::Serializable, None);
         // An anomaly that was found stands, also if the rest could not be judged.
         let aborted =
             format!("{clean}b 1 2 30\na 1 6 1\nf 1 40\nb 2 2 50\nl 2 6 0 1\no 2 60\nwhat\n");
-        check(&aborted, Level::ReadCommitted, Some(1.0));
+        check(&aborted, IsolationLevel::ReadCommitted, Some(1.0));
         // A line that is lost may have told of the write.
         let unwritten = format!("{clean}b 1 2 30\nl 1 5 1 7\no 1 40\n");
-        check(&unwritten, Level::ReadCommitted, Some(1.0));
-        check(&format!("{unwritten}what\n"), Level::ReadCommitted, None);
+        check(&unwritten, IsolationLevel::ReadCommitted, Some(1.0));
+        check(&format!("{unwritten}what\n"), IsolationLevel::ReadCommitted, None);
     }
 
     /// A host's clock was 5 s behind, which was seen when its clients had noted that they knew it well.
@@ -285,7 +292,7 @@ mod tests {
             history.widen_bounds(ms(within_ms));
             let findings = history::check(&history);
             let mut outcome = CheckOutcome::default();
-            figures(&findings, Level::StrictSerializable, &mut outcome);
+            figures(&findings, IsolationLevel::StrictSerializable, &mut outcome);
             ages(&history, &findings, &mut outcome);
             assert_eq!(
                 outcome.value(&metrics::HISTORY_REALTIME, ""),
@@ -314,12 +321,12 @@ mod tests {
             history::file::read(&mut history, "0.history", text.as_bytes()).expect("a history");
             let findings = history::check(&history);
             let mut outcome = CheckOutcome::default();
-            words(&findings, Level::Serializable, &mut outcome);
+            words(&findings, IsolationLevel::Serializable, &mut outcome);
             let named = "T3 only reads, and saw a commit between its end and the release";
             let notes: Vec<&str> = outcome.notes.iter().map(|note| note.text.as_str()).collect();
             assert!(notes.iter().any(|note| note.contains("G2-item")), "{notes:?}");
             assert_eq!(notes.iter().any(|note| note.contains(named)), is_named, "{notes:?}");
-            let pictures = pictures(&findings, Level::Serializable);
+            let pictures = pictures(&findings, IsolationLevel::Serializable);
             assert_eq!(pictures[0].why.contains(named), is_named);
         };
         check("", true);

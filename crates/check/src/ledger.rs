@@ -4,11 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use record::ledger::{self, Anomaly, Findings, Ledger, Row, Rows, Split};
-use record::{Moment, Note, NoteKind, Window};
-use server::Urgency;
+use record::ledger::{
+    self, Ledger, LedgerAnomaly, LedgerFindings, LedgerRow, LedgerRows, SplitAcknowledgements,
+};
+use record::{MeasuredWindow, Moment, Note, NoteKind};
+use server::StopUrgency;
 use site::{Site, SiteNode};
-use spec::{Check, Point, Workload, metrics};
+use spec::{Check, TrialPoint, Workload, metrics};
 
 use crate::error::Error;
 use crate::outcome::{CheckOutcome, TrialFacts};
@@ -16,7 +18,7 @@ use crate::rows::{self, Table};
 
 /// Before the load: every table of a ledger must be there, and hold nothing that this ledger knows
 /// nothing of.
-pub fn prepare(point: &Point, site: &Site) -> Result<(), Error> {
+pub fn prepare(point: &TrialPoint, site: &Site) -> Result<(), Error> {
     let keeps = |workload: &&Workload| workload.ledger.is_some();
     for workload in point.workloads.iter().filter(keeps) {
         let mut texts = workload.scripts.iter().map(|script| script.text().text);
@@ -43,7 +45,7 @@ pub fn prepare(point: &Point, site: &Site) -> Result<(), Error> {
 #[derive(Debug, Default)]
 struct Checked {
     /// Of each workload that keeps one, by its name, on each server that was looked at.
-    workloads: Vec<(String, Findings)>,
+    workloads: Vec<(String, LedgerFindings)>,
     /// The longest time inside the window without an acknowledgement, in nanoseconds: of each
     /// workload that keeps a ledger, and of all together under an empty name.
     pauses: Vec<(String, u64)>,
@@ -57,7 +59,7 @@ struct Checked {
     unreadable: usize,
     /// The servers that acknowledged, of each workload that writes rows of a ledger, and of all together under an
     /// empty name, where they are known.
-    splits: Vec<(String, Split)>,
+    splits: Vec<(String, SplitAcknowledgements)>,
     notes: Vec<Note>,
 }
 
@@ -131,10 +133,10 @@ pub(crate) fn of_node(
     node: &SiteNode,
     ledger: &Ledger,
     before: &TrialFacts<'_>,
-) -> Result<(Findings, Vec<Note>, bool), Error> {
+) -> Result<(LedgerFindings, Vec<Note>, bool), Error> {
     let mut checked = Checked::default();
     one_node(site, Looked { node, is_first: true }, ledger, before, &mut checked)?;
-    let mut all = Findings::default();
+    let mut all = LedgerFindings::default();
     checked.workloads.iter().for_each(|(_, findings)| all.merge(findings));
     Ok((all, checked.notes, checked.unreadable > 0))
 }
@@ -144,8 +146,8 @@ pub(crate) fn rows_of_node(
     site: &Site,
     node: &SiteNode,
     ledger: &Ledger,
-    point: &Point,
-) -> Result<Vec<(String, Ledger, Rows)>, Error> {
+    point: &TrialPoint,
+) -> Result<Vec<(String, Ledger, LedgerRows)>, Error> {
     let tables = tables(point);
     let parts = tables.iter().map(|table| site.parts(node, table));
     let parts: Vec<_> = parts.collect::<Result<_, _>>()?;
@@ -163,7 +165,7 @@ pub(crate) fn rows_of_node(
             let mine = mine.filter(|row| is_mine(row, name, index, point, &clients));
             Some(mine.copied().collect::<Vec<_>>())
         };
-        let rows = Rows { insert: take(&tables.insert), update: take(&tables.update) };
+        let rows = LedgerRows { insert: take(&tables.insert), update: take(&tables.update) };
         all.push((workload.name.clone(), ledger.of_clients(clients[index].clone()), rows));
     }
     Ok(all)
@@ -171,7 +173,7 @@ pub(crate) fn rows_of_node(
 
 /// The ledger of a trial's clients.
 pub(crate) fn of_trial(before: &TrialFacts<'_>) -> Result<Ledger, Error> {
-    let is_over = || before.control.urgency() != Urgency::None;
+    let is_over = || before.control.urgency() != StopUrgency::None;
     let ledger = Ledger::read_unless(before.ledger, &is_over)?;
     let expected = clients(before.point).last().map_or(0, |last| last.end);
     Ok(ledger.about(0..expected))
@@ -179,11 +181,12 @@ pub(crate) fn of_trial(before: &TrialFacts<'_>) -> Result<Ledger, Error> {
 
 /// Transactions that had been sent and not answered at a moment.
 fn in_flight(ledger: &Ledger, at: Moment) -> usize {
-    let is_open = |(_, history): &(u32, &[ledger::Transaction])| {
+    let is_open = |(_, history): &(u32, &[ledger::LedgerTransaction])| {
         let last = history.iter().rev().find(|one| one.intended <= at);
         last.is_some_and(|one| {
             // Of one without an outcome nothing more was ever heard.
-            let unheard = one.outcome == ledger::Outcome::Unknown && one.ended == one.intended;
+            let unheard =
+                one.outcome == ledger::LedgerOutcome::Unknown && one.ended == one.intended;
             one.ended > at || unheard
         })
     };
@@ -192,9 +195,9 @@ fn in_flight(ledger: &Ledger, at: Moment) -> usize {
 
 /// In how much of the window, up to the first fault, clients were at work.
 fn load_shares(
-    point: &Point,
+    point: &TrialPoint,
     ledger: &Ledger,
-    window: Window,
+    window: MeasuredWindow,
     faults: &[Moment],
 ) -> Vec<(String, f64)> {
     let first = faults.iter().min().copied().unwrap_or(window.close);
@@ -209,12 +212,12 @@ fn load_shares(
 }
 
 /// The clients of each workload that keeps a ledger.
-fn ledger_keepers(point: &Point) -> impl Iterator<Item = Range<u32>> {
+fn ledger_keepers(point: &TrialPoint) -> impl Iterator<Item = Range<u32>> {
     let keepers = point.workloads.iter().zip(clients(point));
     keepers.filter(|(workload, _)| workload.ledger.is_some()).map(|(_, clients)| clients)
 }
 
-fn splits(point: &Point, ledger: &Ledger) -> Vec<(String, Split)> {
+fn splits(point: &TrialPoint, ledger: &Ledger) -> Vec<(String, SplitAcknowledgements)> {
     // Readers do not ask for their server.
     let writes = |workload: &Workload| {
         workload.ledger.as_ref().is_some_and(|it| it.insert.is_some() || it.update.is_some())
@@ -222,16 +225,16 @@ fn splits(point: &Point, ledger: &Ledger) -> Vec<(String, Split)> {
     let writers = point.workloads.iter().zip(clients(point)).filter(|(one, _)| writes(one));
     let (mut splits, mut unknown) = (Vec::new(), 0);
     for (workload, clients) in writers {
-        let (split, unnamed) = Split::of(&ledger.of_clients(clients));
+        let (split, unnamed) = SplitAcknowledgements::of(&ledger.of_clients(clients));
         unknown += unnamed;
         splits.extend(split.map(|split| (workload.name.clone(), split)));
     }
-    let all = Split::of(ledger).0;
-    splits.extend(all.map(|split| (String::new(), Split { unknown, ..split })));
+    let all = SplitAcknowledgements::of(ledger).0;
+    splits.extend(all.map(|split| (String::new(), SplitAcknowledgements { unknown, ..split })));
     splits
 }
 
-fn pauses(point: &Point, ledger: &Ledger, window: Window) -> Vec<(String, u64)> {
+fn pauses(point: &TrialPoint, ledger: &Ledger, window: MeasuredWindow) -> Vec<(String, u64)> {
     let pause = |name: &str, ledger: &Ledger| {
         (name.to_owned(), ledger.longest_pause_ns(window.open, window.close))
     };
@@ -283,7 +286,7 @@ fn one_node(
     let mut differing: BTreeSet<&str> = BTreeSet::new();
     for (index, workload) in point.workloads.iter().enumerate() {
         let Some(tables) = &workload.ledger else { continue };
-        let take = |name: &Option<String>, rows: fn(&Table) -> &[Row]| {
+        let take = |name: &Option<String>, rows: fn(&Table) -> &[LedgerRow]| {
             let name = name.as_deref()?;
             let table = &read.iter().find(|(other, _)| *other == name)?.1;
             let mine = rows(table).iter().filter(|row| is_mine(row, name, index, point, &clients));
@@ -292,8 +295,8 @@ fn one_node(
         let insert = take(&tables.insert, Table::rows);
         let update = take(&tables.update, Table::rows);
         let ledger = ledger.of_clients(clients[index].clone());
-        let rows = Rows { insert, update };
-        let is_over = || before.control.urgency() != Urgency::None;
+        let rows = LedgerRows { insert, update };
+        let is_over = || before.control.urgency() != StopUrgency::None;
         let found = ledger::check_unless(&ledger, &rows, exposed, &is_over);
         let interrupted = || record::Error::Interrupted { path: before.ledger.to_owned() };
         let mut findings = found.ok_or_else(interrupted)?;
@@ -329,7 +332,13 @@ fn one_node(
 
 /// True if the workload has to account for a row: it is one of its clients', or nobody's at all and
 /// the workload is the first that writes the table.
-fn is_mine(row: &Row, table: &str, index: usize, point: &Point, clients: &[Range<u32>]) -> bool {
+fn is_mine(
+    row: &LedgerRow,
+    table: &str,
+    index: usize,
+    point: &TrialPoint,
+    clients: &[Range<u32>],
+) -> bool {
     let writes = |workload: &Workload| {
         let tables = workload.ledger.as_ref();
         let named = |name: &Option<String>| name.as_deref() == Some(table);
@@ -343,7 +352,7 @@ fn is_mine(row: &Row, table: &str, index: usize, point: &Point, clients: &[Range
 }
 
 /// The numbers of each workload's clients, as the load engine gives them out.
-fn clients(point: &Point) -> Vec<Range<u32>> {
+fn clients(point: &TrialPoint) -> Vec<Range<u32>> {
     let mut first = 0;
     let ranges = point.workloads.iter().map(|workload| {
         let range = first..first + workload.clients;
@@ -353,8 +362,8 @@ fn clients(point: &Point) -> Vec<Range<u32>> {
     ranges.collect()
 }
 
-fn only_anomalies(findings: Findings) -> Findings {
-    Findings {
+fn only_anomalies(findings: LedgerFindings) -> LedgerFindings {
+    LedgerFindings {
         intended: 0,
         acknowledged: 0,
         acknowledged_alone: 0,
@@ -373,7 +382,7 @@ fn only_anomalies(findings: Findings) -> Findings {
 }
 
 /// What a ledger does not say, for people.
-fn unsaid(workload: &str, ledger: &Ledger, findings: &Findings) -> Vec<String> {
+fn unsaid(workload: &str, ledger: &Ledger, findings: &LedgerFindings) -> Vec<String> {
     let mut words = Vec::new();
     let cut: Vec<String> = ledger.cut().map(|client| client.to_string()).collect();
     if let Some(first) = cut.first() {
@@ -409,9 +418,9 @@ fn unsaid(workload: &str, ledger: &Ledger, findings: &Findings) -> Vec<String> {
 const CLIENTS_SHOWN_MAX: usize = 5;
 
 /// Findings for people: a line for each kind, and its first examples.
-fn words(workload: &str, node: &SiteNode, findings: &Findings) -> Vec<String> {
+fn words(workload: &str, node: &SiteNode, findings: &LedgerFindings) -> Vec<String> {
     let mut words = Vec::new();
-    for anomaly in Anomaly::ALL {
+    for anomaly in LedgerAnomaly::ALL {
         let count = findings.count(anomaly);
         if count == 0 {
             continue;
@@ -420,7 +429,7 @@ fn words(workload: &str, node: &SiteNode, findings: &Findings) -> Vec<String> {
         words.push(format!("{place}: {} × {count}", anomaly.word()));
         let examples = findings.examples.iter().filter(|example| example.anomaly == anomaly);
         words.extend(examples.map(|example| example.to_string()));
-        if anomaly == Anomaly::Lost {
+        if anomaly == LedgerAnomaly::Lost {
             // What a rewind of that server has thrown away.
             words.extend(findings.lost_of.iter().map(|(giver, count)| {
                 format!("of the lost ones, {count} were acknowledged by {giver}")
@@ -432,7 +441,7 @@ fn words(workload: &str, node: &SiteNode, findings: &Findings) -> Vec<String> {
 }
 
 /// Tells what covered the lost transactions.
-fn covered(findings: &Findings) -> String {
+fn covered(findings: &LedgerFindings) -> String {
     let (covered, alone) = (findings.lost_covered(), findings.lost_alone);
     let unknown = match findings.lost_cover_unknown {
         0 => String::new(),
@@ -448,8 +457,8 @@ fn covered(findings: &Findings) -> String {
 
 /// A client that has no row cannot change it: nothing was ever written there.
 fn unprepared(
-    tables: &spec::Ledger,
-    findings: &Findings,
+    tables: &spec::LedgerLayout,
+    findings: &LedgerFindings,
     read: &[(&str, Table)],
     ledger: &Ledger,
 ) -> Option<String> {
@@ -468,7 +477,7 @@ fn unprepared(
 }
 
 /// The tables that the ledgers of a point name, each once.
-fn tables(point: &Point) -> BTreeSet<&str> {
+fn tables(point: &TrialPoint) -> BTreeSet<&str> {
     let ledgers = point.workloads.iter().filter_map(|workload| workload.ledger.as_ref());
     ledgers
         .flat_map(|ledger| [&ledger.insert, &ledger.update, &ledger.read])
@@ -478,7 +487,7 @@ fn tables(point: &Point) -> BTreeSet<&str> {
 }
 
 /// The servers on which the ledger is checked.
-fn checked_nodes<'s>(point: &Point, site: &'s Site) -> Result<Vec<&'s SiteNode>, Error> {
+fn checked_nodes<'s>(point: &TrialPoint, site: &'s Site) -> Result<Vec<&'s SiteNode>, Error> {
     let asked = point.checks.iter().filter_map(|check| match check {
         Check::Ledger { node } => Some(site.whom(node.as_ref())),
         _ => None,
@@ -487,8 +496,8 @@ fn checked_nodes<'s>(point: &Point, site: &'s Site) -> Result<Vec<&'s SiteNode>,
 }
 
 fn figures(checked: &Checked, outcome: &mut CheckOutcome) {
-    let mut all = Findings::default();
-    let mut by_name: Vec<(&str, Findings)> = Vec::new();
+    let mut all = LedgerFindings::default();
+    let mut by_name: Vec<(&str, LedgerFindings)> = Vec::new();
     for (name, findings) in &checked.workloads {
         all.merge(findings);
         match by_name.iter_mut().find(|(other, _)| other == name) {

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
-use probe::Delta;
-use record::ledger::Exposure;
-use record::{Mark, Moment, Note, NoteKind, Window, Witness, WorkloadResult};
-use server::Control;
-use spec::{Metric, Point};
+use probe::CounterDelta;
+use record::ledger::UncoveredCommits;
+use record::{
+    MeasuredWindow, Moment, Note, NoteKind, TimelineMark, WitnessPicture, WorkloadResult,
+};
+use server::LoadControl;
+use spec::{Metric, TrialPoint};
 
 use crate::queries::QueryValues;
 
@@ -16,17 +18,17 @@ use crate::queries::QueryValues;
 #[derive(Clone, Copy, Debug)]
 pub struct TrialFacts<'a> {
     /// The point that was run.
-    pub point: &'a Point,
+    pub point: &'a TrialPoint,
     /// The beginning of the clock of its moments.
     pub origin: Instant,
     /// The user's wish for the end: what takes long is given up then.
-    pub control: &'a Control,
+    pub control: &'a LoadControl,
     /// Directory of its clients' ledger, if they keep one.
     pub ledger: &'a Path,
     /// Times at which a commit may have been on the primary alone.
-    pub exposed: &'a [Exposure],
+    pub exposed: &'a [UncoveredCommits],
     /// The window, if it opened.
-    pub window: Option<Window>,
+    pub window: Option<MeasuredWindow>,
     /// Times at which servers were killed or lost their power.
     pub faults: &'a [Moment],
     /// The servers and fronts that stand still since an action has paused them.
@@ -43,7 +45,7 @@ pub struct TrialFacts<'a> {
     /// The values of the study's queries before the load, where they are compared with later ones.
     pub values: &'a QueryValues,
     /// The counts of each server from before the first client came until after the last one left.
-    pub deltas: &'a BTreeMap<String, Delta>,
+    pub deltas: &'a BTreeMap<String, CounterDelta>,
 }
 
 /// Findings of a check.
@@ -54,9 +56,9 @@ pub struct CheckOutcome {
     /// Notes for the reader.
     pub notes: Vec<Note>,
     /// Marks for the timeline.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<TimelineMark>,
     /// Anomalies in the clients' history.
-    pub witnesses: Vec<Witness>,
+    pub witnesses: Vec<WitnessPicture>,
 }
 
 /// A figure of a trial.

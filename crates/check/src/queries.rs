@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use postgres::SimpleQueryMessage;
 use site::Site;
-use spec::{Check, Point, SqlCheck, metrics};
+use spec::{Check, SqlCheck, TrialPoint, metrics};
 
 use crate::error::Error;
 use crate::outcome::{CheckOutcome, TrialFacts};
@@ -21,7 +21,7 @@ pub struct QueryValues {
 }
 
 /// Before the load: the values of the queries that are compared with what they give then.
-pub fn values(point: &Point, site: &Site) -> Result<QueryValues, Error> {
+pub fn values(point: &TrialPoint, site: &Site) -> Result<QueryValues, Error> {
     let explores = point.checks.iter().any(|check| matches!(check, Check::Explore(_)));
     let written = match explores {
         true => WrittenRows::of(site.data_node())?,
@@ -64,7 +64,7 @@ pub(crate) fn check(site: &mut Site, before: &TrialFacts<'_>) -> Result<CheckOut
     Ok(outcome)
 }
 
-fn queries(point: &Point) -> impl Iterator<Item = &SqlCheck> {
+fn queries(point: &TrialPoint) -> impl Iterator<Item = &SqlCheck> {
     point.checks.iter().filter_map(|check| match check {
         Check::Sql(check) => Some(check),
         _ => None,

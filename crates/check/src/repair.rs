@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lab::{Node, wait_until};
 use site::Site;
-use spec::{LooksAt, Point};
+use spec::{LooksAt, TrialPoint};
 
 use crate::error::Error;
 use crate::outcome::TrialFacts;
@@ -43,7 +43,7 @@ pub(crate) fn repair(site: &mut Site, before: &TrialFacts<'_>) -> Result<(), Err
 }
 
 /// The servers that a point's checks look at, each once. Rows of a cluster are on all of them.
-fn checked<'p>(point: &'p Point, data_node: &'p str, is_sharded: bool) -> Vec<&'p str> {
+fn checked<'p>(point: &'p TrialPoint, data_node: &'p str, is_sharded: bool) -> Vec<&'p str> {
     let all = || point.topology.nodes.iter().map(|node| node.name.as_str()).collect::<Vec<_>>();
     let names = point.checks.iter().flat_map(|check| match check.looks_at() {
         LooksAt::Nothing => Vec::new(),

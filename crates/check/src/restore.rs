@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use lab::{ArchiveTool, Node, RestoreOrder, Settings, StopMode};
 use site::Site;
-use spec::{Action, Check, Point, RestoreCheck, metrics};
+use spec::{Action, Check, RestoreCheck, TrialPoint, metrics};
 
 use crate::error::Error;
 use crate::ledger::{self, AcknowledgedFate};
@@ -21,7 +21,7 @@ use crate::outcome::{CheckOutcome, TrialFacts};
 
 /// Takes the base backup of every server that shall be restored, and of whose backups the timeline takes none. It is
 /// the last thing before the clients come: what is missing afterwards is theirs.
-pub fn back_up(point: &Point, site: &mut Site) -> Result<(), Error> {
+pub fn back_up(point: &TrialPoint, site: &mut Site) -> Result<(), Error> {
     site.restorable = Default::default();
     let is_backup = |action: &Action| matches!(action, Action::Backup { .. });
     let has_backups = point.timeline.iter().any(|entry| is_backup(&entry.action));
@@ -116,7 +116,7 @@ fn timed(node: &mut Node, order: RestoreOrder) -> Result<Duration, lab::Error> {
 }
 
 /// The restores that a point asks for, each with its server.
-fn restores(point: &Point) -> impl Iterator<Item = (String, &RestoreCheck)> {
+fn restores(point: &TrialPoint) -> impl Iterator<Item = (String, &RestoreCheck)> {
     point.checks.iter().filter_map(|check| match check {
         Check::Restore(restore) => {
             Some((restore.node.as_ref().unwrap_or(&point.data.node).clone(), restore))

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use record::ledger::Row;
+use record::ledger::LedgerRow;
 use server::quote::literal;
 use server::{Client, Limits};
 use site::{SiteNode, TablePart};
@@ -13,9 +13,9 @@ use crate::error::Error;
 /// A table as it was read.
 #[derive(Debug)]
 pub(crate) struct Table {
-    pub(crate) by_scan: Vec<Row>,
+    pub(crate) by_scan: Vec<LedgerRow>,
     /// None where it has no index that gives every row.
-    pub(crate) by_index: Option<Vec<Row>>,
+    pub(crate) by_index: Option<Vec<LedgerRow>>,
     /// Note for the reader on the way the rows were read.
     pub(crate) note: Option<String>,
 }
@@ -35,7 +35,7 @@ impl Table {
         self.note = self.note.take().or(part.note);
     }
 
-    pub(crate) fn rows(&self) -> &[Row] {
+    pub(crate) fn rows(&self) -> &[LedgerRow] {
         &self.by_scan
     }
 }
@@ -136,10 +136,10 @@ fn read_both(snapshot: &mut Client, name: &str, table: &str) -> Result<Table, po
     Ok(Table { by_scan, by_index, note })
 }
 
-fn fetch(snapshot: &mut Client, query: &str) -> Result<Vec<Row>, postgres::Error> {
+fn fetch(snapshot: &mut Client, query: &str) -> Result<Vec<LedgerRow>, postgres::Error> {
     let mut rows = Vec::new();
     snapshot.query_each(query, |row| {
-        rows.push(Row { client: row.get(0), seq: row.get(1), chain: row.get(2) });
+        rows.push(LedgerRow { client: row.get(0), seq: row.get(1), chain: row.get(2) });
     })?;
     Ok(rows)
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use script::{CommandKind, Names, Script};
-use spec::{Point, statement_label};
+use script::{CommandKind, ParsedScript, VariableNames};
+use spec::{TrialPoint, statement_label};
 
 /// Name of a statement, comments before it left out.
 pub fn label(statement: &str) -> String {
@@ -28,16 +28,17 @@ pub type Statements = BTreeMap<String, u32>;
 pub(crate) const MAYBE: u32 = u32::MAX;
 
 /// The statements of each of a point's scripts.
-pub fn scripts(point: &Point) -> Vec<Statements> {
+pub fn scripts(point: &TrialPoint) -> Vec<Statements> {
     let scripts = point.workloads.iter().flat_map(|workload| &workload.scripts);
     scripts.filter(|script| script.weight > 0).map(statements).collect()
 }
 
-fn statements(script: &spec::Script) -> Statements {
+fn statements(script: &spec::ScriptShare) -> Statements {
     let (text, syntax) = (script.text(), script.syntax);
     let mut statements = Statements::new();
     // A script that cannot be parsed has failed the load with its own words.
-    let Ok(script) = Script::parse(&text.name, &text.text, syntax, &mut Names::new()) else {
+    let Ok(script) = ParsedScript::parse(&text.name, &text.text, syntax, &mut VariableNames::new())
+    else {
         return statements;
     };
     let mut depth = 0;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use site::SiteNode;
-use spec::{Explore, Point};
+use spec::{StateExploration, TrialPoint};
 
 use crate::error::Error;
 
@@ -66,7 +66,7 @@ impl WrittenRows {
 }
 
 /// The tables that a point's ledgers and an exploration's own queries follow.
-pub(crate) fn followed(point: &Point, explore: &Explore) -> Vec<String> {
+pub(crate) fn followed(point: &TrialPoint, explore: &StateExploration) -> Vec<String> {
     let ledgers = point.workloads.iter().filter_map(|workload| workload.ledger.as_ref());
     let ledgers = ledgers.flat_map(|ledger| [&ledger.insert, &ledger.update, &ledger.read]);
     ledgers.flatten().chain(explore.followed.keys()).cloned().collect()

@@ -7,30 +7,30 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use server::{Control, Urgency};
+use server::{LoadControl, StopUrgency};
 
 use crate::exit::ProgramExit;
 use crate::terminal;
 
 /// A handle that the user's signals reach; the first one is answered. `end_parts` ends what could keep the work from
 /// ending, such as servers that it waits for.
-pub fn interrupted(end_parts: fn()) -> Control {
+pub fn interrupted(end_parts: fn()) -> LoadControl {
     handle("\ninterrupted: finishing what runs (once more to stop at once)", end_parts)
 }
 
 /// The same for a command that says itself what an interruption does; the second signal or the limit of
 /// time ends it by force all the same.
-pub fn quietly_interrupted(end_parts: fn()) -> Control {
+pub fn quietly_interrupted(end_parts: fn()) -> LoadControl {
     handle("", end_parts)
 }
 
-fn handle(words: &'static str, end_parts: fn()) -> Control {
-    let control = Control::new();
+fn handle(words: &'static str, end_parts: fn()) -> LoadControl {
+    let control = LoadControl::new();
     let heard = control.clone();
     // Without a handler an interruption ends the program at once; servers and data are removed
     // all the same, by the lab's init.
     let _ = ctrlc::set_handler(move || {
-        let is_first = heard.urgency() == Urgency::None;
+        let is_first = heard.urgency() == StopUrgency::None;
         heard.interrupt();
         if is_first {
             if !words.is_empty() {
@@ -44,7 +44,7 @@ fn handle(words: &'static str, end_parts: fn()) -> Control {
 }
 
 /// Ends the program if it does not end by itself.
-fn see_to_the_end(control: &Control, end_parts: fn()) {
+fn see_to_the_end(control: &LoadControl, end_parts: fn()) {
     let began = Instant::now();
     wait(control, began + PARTS_END_AFTER);
     end_parts();
@@ -56,8 +56,8 @@ fn see_to_the_end(control: &Control, end_parts: fn()) {
 }
 
 /// Waits until then, or until the end is asked for at once.
-fn wait(control: &Control, until: Instant) {
-    while control.urgency() != Urgency::AtOnce && Instant::now() < until {
+fn wait(control: &LoadControl, until: Instant) {
+    while control.urgency() != StopUrgency::AtOnce && Instant::now() < until {
         thread::sleep(GLANCE);
     }
 }

@@ -1,6 +1,6 @@
 //! `--metrics`: a place at which figures are shown.
 
-use openmetrics::{Destination, Publisher};
+use openmetrics::{MetricsDestination, Publisher};
 
 use crate::complaint::CommandComplaint;
 use crate::terminal;
@@ -10,7 +10,7 @@ use crate::terminal;
 /// # Errors
 /// If the address or the file cannot be opened.
 pub fn publisher(
-    place: Option<&Destination>,
+    place: Option<&MetricsDestination>,
     first: String,
 ) -> Result<Option<Publisher>, CommandComplaint> {
     let publisher = place.map(|place| Publisher::open(place, first)).transpose();

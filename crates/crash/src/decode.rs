@@ -6,8 +6,8 @@ use twox_hash::XxHash3_64;
 
 use crate::encode::{FLUSH, FLUSH_BEGINS, FLUSH_ENDS, HEADER, HEADER_1, KNOWN, NEW, WRITE, ZEROS};
 use crate::log::{
-    BLOCK_BYTES, BlockPiece, Entry, Log, RequestOperation, SECTOR_BYTES, SECTORS, WrittenContent,
-    split,
+    BLOCK_BYTES, BlockPiece, DiskLog, LoggedRequest, RequestOperation, SECTOR_BYTES, SECTORS,
+    WrittenContent, split,
 };
 
 /// The reason why a log cannot be read.
@@ -26,11 +26,11 @@ pub enum LogDamage {
     },
 }
 
-impl Log {
+impl DiskLog {
     /// Reads a log to its end; the content of each piece goes to `contents`, once. A last request that
     /// is cut off, as the death of the disk's process leaves it, is dropped.
-    pub fn read(source: &mut dyn Read, contents: &mut dyn Write) -> Result<Log, LogDamage> {
-        Log::read_within(source, contents, usize::MAX)
+    pub fn read(source: &mut dyn Read, contents: &mut dyn Write) -> Result<DiskLog, LogDamage> {
+        DiskLog::read_within(source, contents, usize::MAX)
     }
 
     /// Reads a log that somebody else may have written: requests, pieces of writes and different contents
@@ -40,14 +40,14 @@ impl Log {
         source: &mut dyn Read,
         contents: &mut dyn Write,
         items_max: usize,
-    ) -> Result<Log, LogDamage> {
+    ) -> Result<DiskLog, LogDamage> {
         let mut header = vec![0; HEADER.len()];
         match source.read_exact(&mut header) {
             Ok(()) if header == HEADER || header == HEADER_1 => {}
             Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => return Err(error.into()),
             _ => return Err(LogDamage::NoLog),
         }
-        let log = Log { disks: 1, ..Log::default() };
+        let log = DiskLog { disks: 1, ..DiskLog::default() };
         let mut reader = Reader { source, contents, log, items_left: items_max };
         reader.keep(&[0; BLOCK_BYTES as usize])?;
         loop {
@@ -62,7 +62,7 @@ impl Log {
         Ok(reader.log)
     }
 
-    /// Reads the log of another disk of the same machine as well, as [`Log::read_within`] does; its
+    /// Reads the log of another disk of the same machine as well, as [`DiskLog::read_within`] does; its
     /// contents follow those that are in `contents` already.
     pub fn read_another(
         &mut self,
@@ -70,7 +70,7 @@ impl Log {
         contents: &mut dyn Write,
         items_max: usize,
     ) -> Result<(), LogDamage> {
-        self.merge(Log::read_within(source, contents, items_max)?);
+        self.merge(DiskLog::read_within(source, contents, items_max)?);
         Ok(())
     }
 }
@@ -78,12 +78,12 @@ impl Log {
 struct Reader<'r> {
     source: &'r mut dyn Read,
     contents: &'r mut dyn Write,
-    log: Log,
+    log: DiskLog,
     items_left: usize,
 }
 
 impl Reader<'_> {
-    fn entry(&mut self) -> Result<Option<Entry>, LogDamage> {
+    fn entry(&mut self) -> Result<Option<LoggedRequest>, LogDamage> {
         let mut tag = [0];
         if self.source.read(&mut tag)? == 0 {
             return Ok(None);
@@ -115,7 +115,7 @@ impl Reader<'_> {
             }
             _ => return Err(self.wrong("neither a write nor a flush")),
         };
-        Ok(Some(Entry { at_ns, disk: 0, what }))
+        Ok(Some(LoggedRequest { at_ns, disk: 0, what }))
     }
 
     fn content(&mut self, length: usize) -> Result<u32, LogDamage> {
@@ -187,7 +187,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::Encoder;
+    use crate::DiskLogEncoder;
 
     proptest! {
         #[test]
@@ -195,7 +195,7 @@ mod tests {
             writes in prop::collection::vec((0..64_u64, 1..24_usize, 0..=3_u8, any::<bool>()), 0..40),
             cut in 0..30_usize,
         ) {
-            let (mut encoder, mut out, mut ends) = (Encoder::default(), Vec::new(), Vec::new());
+            let (mut encoder, mut out, mut ends) = (DiskLogEncoder::default(), Vec::new(), Vec::new());
             encoder.begin(&mut out);
             for (number, (sector, sectors, byte, flushes)) in writes.iter().enumerate() {
                 let mut data = vec![*byte; sectors * 512];
@@ -212,7 +212,7 @@ mod tests {
                 }
             }
             let mut contents = Vec::new();
-            let log = Log::read(&mut out.as_slice(), &mut contents).unwrap();
+            let log = DiskLog::read(&mut out.as_slice(), &mut contents).unwrap();
             prop_assert_eq!(log.entries.len(), ends.len());
             prop_assert_eq!(log.writes(), writes.len());
             let written = log.entries.iter().filter(|entry| !entry.is_flush());
@@ -232,7 +232,7 @@ mod tests {
             }
             // The death of the disk's process takes a part of the last request.
             let end = out.len().saturating_sub(cut).max(HEADER.len());
-            let torn = Log::read(&mut &out[..end], &mut io::sink()).unwrap();
+            let torn = DiskLog::read(&mut &out[..end], &mut io::sink()).unwrap();
             prop_assert_eq!(torn.entries.len(), ends.iter().filter(|at| **at <= end).count());
         }
 
@@ -240,40 +240,40 @@ mod tests {
         fn damage_is_an_error_and_no_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let mut file = HEADER.to_vec();
             file.extend(&bytes);
-            let _ = Log::read(&mut file.as_slice(), &mut io::sink());
-            prop_assert!(Log::read(&mut bytes.as_slice(), &mut io::sink()).is_err());
+            let _ = DiskLog::read(&mut file.as_slice(), &mut io::sink());
+            prop_assert!(DiskLog::read(&mut bytes.as_slice(), &mut io::sink()).is_err());
         }
     }
 
     #[test]
     fn a_log_of_the_first_version_is_read() {
-        let (mut encoder, mut out) = (Encoder::default(), Vec::new());
+        let (mut encoder, mut out) = (DiskLogEncoder::default(), Vec::new());
         encoder.write(1, 512, &[7; 512], &mut out);
         out[..HEADER.len()].copy_from_slice(HEADER_1);
         out.push(FLUSH);
         out.extend(2_u64.to_le_bytes());
-        let log = Log::read(&mut out.as_slice(), &mut io::sink()).unwrap();
+        let log = DiskLog::read(&mut out.as_slice(), &mut io::sink()).unwrap();
         assert_eq!((log.writes(), log.flushes(), log.entries.len()), (1, 1, 2));
         assert_eq!(log.entries[1].what, RequestOperation::Flush);
     }
 
     #[test]
     fn the_same_content_is_kept_once() {
-        let (mut encoder, mut out) = (Encoder::default(), Vec::new());
+        let (mut encoder, mut out) = (DiskLogEncoder::default(), Vec::new());
         let data: Vec<u8> = (0..4096_u32).map(|at| stats::mix(u64::from(at)) as u8).collect();
         for block in 0..100 {
             encoder.write(block, block * 4096, &data, &mut out);
             encoder.write(block, block * 4096, &[0; 4096], &mut out);
         }
         assert!(out.len() < 3 * 4096 + 200 * 30, "{}", out.len());
-        let log = Log::read(&mut out.as_slice(), &mut io::sink()).unwrap();
+        let log = DiskLog::read(&mut out.as_slice(), &mut io::sink()).unwrap();
         assert_eq!(log.contents.len(), 2);
     }
 
     #[test]
     fn a_log_of_somebody_else_is_read_as_far_as_it_can_be_one() {
         let check = |log: &[u8], items_max, expected: Result<usize, &str>| {
-            let read = Log::read_within(&mut &log[..], &mut Vec::new(), items_max);
+            let read = DiskLog::read_within(&mut &log[..], &mut Vec::new(), items_max);
             let read = read.map(|log| log.entries.len()).map_err(|error| error.to_string());
             match expected {
                 Ok(entries) => assert_eq!(read, Ok(entries)),
@@ -282,7 +282,7 @@ mod tests {
                 }
             }
         };
-        let (mut encoder, mut log) = (Encoder::default(), Vec::new());
+        let (mut encoder, mut log) = (DiskLogEncoder::default(), Vec::new());
         encoder.begin(&mut log);
         let header = log.len();
         encoder.write(1, 512, &[7; 4096], &mut log);

@@ -28,7 +28,7 @@ pub(crate) const NEW: u8 = 2;
 
 /// Makes the bytes of a log.
 #[derive(Debug, Default)]
-pub struct Encoder {
+pub struct DiskLogEncoder {
     /// The number of each content, by its hash.
     known: HashMap<u128, u32, BuildHasherDefault<Hashed>>,
     has_begun: bool,
@@ -52,7 +52,7 @@ impl Hasher for Hashed {
     }
 }
 
-impl Encoder {
+impl DiskLogEncoder {
     /// Adds a write of whole sectors.
     pub fn write(&mut self, at_ns: u64, offset: u64, data: &[u8], out: &mut Vec<u8>) {
         self.begin(out);

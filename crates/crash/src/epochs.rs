@@ -6,9 +6,9 @@ use std::ops::Range;
 
 use stats::Prng;
 
-use crate::log::{DISKS_MAX, Log, RequestOperation, SECTOR_BYTES, SECTORS};
+use crate::log::{DISKS_MAX, DiskLog, RequestOperation, SECTOR_BYTES, SECTORS};
 use crate::plan::LossPattern;
-use crate::state::Flushes;
+use crate::state::FlushEffect;
 
 /// What is known of each request.
 pub(crate) struct Epochs {
@@ -35,7 +35,7 @@ struct Request {
 }
 
 impl Epochs {
-    pub(crate) fn of(log: &Log, flushes: Flushes, sector_bytes: u64) -> Epochs {
+    pub(crate) fn of(log: &DiskLog, flushes: FlushEffect, sector_bytes: u64) -> Epochs {
         let end = log.entries.len();
         let none = Request { end, began: None, is_met: false, again: None, is_divided: false };
         let mut requests = vec![none; end];
@@ -46,7 +46,7 @@ impl Epochs {
             let disk = usize::from(entry.disk);
             writes_after[number] = writes_after[number + 1] + usize::from(!entry.is_flush());
             match entry.what {
-                _ if flushes == Flushes::Lying => {}
+                _ if flushes == FlushEffect::Lying => {}
                 RequestOperation::Flush => {
                     next[disk] = Request { end: number, began: Some(number), ..none };
                 }
@@ -118,7 +118,7 @@ impl Epochs {
     }
 
     /// The sectors of each unit of a write.
-    pub(crate) fn units(&self, log: &Log, write: usize) -> Vec<Range<u32>> {
+    pub(crate) fn units(&self, log: &DiskLog, write: usize) -> Vec<Range<u32>> {
         units(log, write, self.unit)
     }
 
@@ -146,7 +146,7 @@ impl Epochs {
 
 /// The sectors of each unit of a write: the disk's units begin at multiples of their size on the disk,
 /// wherever the write begins.
-fn units(log: &Log, write: usize, unit: u64) -> Vec<Range<u32>> {
+fn units(log: &DiskLog, write: usize, unit: u64) -> Vec<Range<u32>> {
     let pieces = log.entries[write].pieces();
     let Some(piece) = pieces.first() else { return Vec::new() };
     let first = piece.block * SECTORS as u64 + u64::from(piece.first);

@@ -21,9 +21,9 @@ pub const DISKS_MAX: usize = 3;
 /// The requests of one disk, or of several that lose their power in one moment, in the order in which
 /// they were taken.
 #[derive(Debug, Default, PartialEq)]
-pub struct Log {
+pub struct DiskLog {
     /// The requests.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<LoggedRequest>,
     /// Each different content of a piece, once.
     pub contents: Vec<WrittenContent>,
     /// The first request before which a cut can come: the log of every disk had begun.
@@ -36,7 +36,7 @@ pub struct Log {
 
 /// One request.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct LoggedRequest {
     /// Time of its arrival, in nanoseconds of the machine's monotonic clock.
     pub at_ns: u64,
     /// The number of the disk. Its blocks are counted from [`DISK_BLOCKS`] times that.
@@ -82,7 +82,7 @@ pub struct WrittenContent {
     pub sums: [u64; SECTORS],
 }
 
-impl Entry {
+impl LoggedRequest {
     /// The pieces of a write; none of a flush.
     pub fn pieces(&self) -> &[BlockPiece] {
         match &self.what {
@@ -109,9 +109,9 @@ impl Entry {
     }
 }
 
-impl Log {
+impl DiskLog {
     /// Adds the requests of another disk of the same machine, which came in between.
-    pub(crate) fn merge(&mut self, other: Log) {
+    pub(crate) fn merge(&mut self, other: DiskLog) {
         let (disk, contents) = (self.disks as u8, self.contents.len() as u32);
         let moved = other.contents.into_iter();
         self.contents.extend(moved.map(|content| WrittenContent {
@@ -126,7 +126,7 @@ impl Log {
                     piece.content += contents;
                 }
             }
-            Entry { disk, ..entry }
+            LoggedRequest { disk, ..entry }
         }));
         // Of requests at one moment, those of one disk keep their order.
         self.entries.sort_by_key(|entry| entry.at_ns);

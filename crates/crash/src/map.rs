@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use crate::log::{BLOCK_BYTES, BlockPiece, Log, SECTOR_BYTES};
+use crate::log::{BLOCK_BYTES, BlockPiece, DiskLog, SECTOR_BYTES};
 
 /// The places of files on a disk.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Map {
+pub struct FileMap {
     /// The files.
     pub files: Vec<MappedFile>,
     /// Their extents, before and after the load; of two that overlap, the later in this list is right.
@@ -24,7 +24,7 @@ pub struct MappedFile {
     /// Its path from the data directory on.
     pub path: String,
     /// The purpose of the file.
-    pub kind: FileKind,
+    pub kind: DiskFileKind,
     /// The name of its relation, if it is one's.
     pub relation: Option<String>,
 }
@@ -44,7 +44,7 @@ pub struct FileExtent {
 
 /// The purpose of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FileKind {
+pub enum DiskFileKind {
     /// A segment of the WAL.
     Wal,
     /// `pg_control`.
@@ -196,22 +196,22 @@ impl WriteKind {
     }
 }
 
-impl FileKind {
+impl DiskFileKind {
     /// Of a file of a data directory, by its path there; a relation's kind is the catalog's to say.
-    pub fn of_path(path: &str) -> FileKind {
+    pub fn of_path(path: &str) -> DiskFileKind {
         let name = path.rsplit('/').next().unwrap_or(path);
         match path {
-            "global/pg_control" => FileKind::Control,
-            _ if path.starts_with("pg_wal/") => FileKind::Wal,
-            _ if path.starts_with("pg_xact/") => FileKind::CommitLog,
-            _ if path.starts_with("pg_twophase/") => FileKind::TwoPhase,
-            _ if path.starts_with("pg_multixact/") => FileKind::MultiXact,
-            _ if path.starts_with("pg_commit_ts/") => FileKind::CommitTimes,
-            _ if path.starts_with("pg_replslot/") => FileKind::Slot,
-            _ if name.starts_with("pg_filenode.map") => FileKind::RelationMap,
-            _ if name.contains("_fsm") => FileKind::FreeSpaceMap,
-            _ if name.contains("_vm") => FileKind::VisibilityMap,
-            _ => FileKind::Other,
+            "global/pg_control" => DiskFileKind::Control,
+            _ if path.starts_with("pg_wal/") => DiskFileKind::Wal,
+            _ if path.starts_with("pg_xact/") => DiskFileKind::CommitLog,
+            _ if path.starts_with("pg_twophase/") => DiskFileKind::TwoPhase,
+            _ if path.starts_with("pg_multixact/") => DiskFileKind::MultiXact,
+            _ if path.starts_with("pg_commit_ts/") => DiskFileKind::CommitTimes,
+            _ if path.starts_with("pg_replslot/") => DiskFileKind::Slot,
+            _ if name.starts_with("pg_filenode.map") => DiskFileKind::RelationMap,
+            _ if name.contains("_fsm") => DiskFileKind::FreeSpaceMap,
+            _ if name.contains("_vm") => DiskFileKind::VisibilityMap,
+            _ => DiskFileKind::Other,
         }
     }
 }
@@ -223,9 +223,9 @@ struct FileOffset<'m> {
     logical: u64,
 }
 
-impl Map {
+impl FileMap {
     /// The kinds of each request of a log; a flush has none.
-    pub fn kinds(&self, log: &Log) -> Vec<Vec<WriteKind>> {
+    pub fn kinds(&self, log: &DiskLog) -> Vec<Vec<WriteKind>> {
         let index = self.index();
         // The segment that each page of the WAL was in when it was written last.
         let mut segments: BTreeMap<u64, u64> = BTreeMap::new();
@@ -241,7 +241,7 @@ impl Map {
 
     fn add_kinds(
         &self,
-        log: &Log,
+        log: &DiskLog,
         piece: &BlockPiece,
         index: &BTreeMap<u64, FileExtent>,
         segments: &mut BTreeMap<u64, u64>,
@@ -260,24 +260,24 @@ impl Map {
         };
         let also = |is: bool, kind: WriteKind| is.then_some(kind);
         let (kind, special) = match file.kind {
-            FileKind::Control => (WriteKind::Control, None),
-            FileKind::CommitLog => {
+            DiskFileKind::Control => (WriteKind::Control, None),
+            DiskFileKind::CommitLog => {
                 (WriteKind::CommitLog, also(is_new, WriteKind::CommitLogExtension))
             }
-            FileKind::Heap => (WriteKind::Heap, also(is_new, WriteKind::HeapExtension)),
-            FileKind::Index => (WriteKind::Index, also(is_new, WriteKind::IndexExtension)),
-            FileKind::Toast => (WriteKind::Toast, None),
-            FileKind::ToastIndex => (WriteKind::ToastIndex, None),
-            FileKind::Sequence => (WriteKind::Sequence, None),
-            FileKind::TwoPhase => (WriteKind::TwoPhase, None),
-            FileKind::RelationMap => (WriteKind::RelationMap, None),
-            FileKind::MultiXact => (WriteKind::MultiXact, None),
-            FileKind::CommitTimes => (WriteKind::CommitTimes, None),
-            FileKind::Slot => (WriteKind::Slot, None),
-            FileKind::FreeSpaceMap => (WriteKind::FreeSpaceMap, None),
-            FileKind::VisibilityMap => (WriteKind::VisibilityMap, None),
-            FileKind::Other => (WriteKind::Other, None),
-            FileKind::Wal => {
+            DiskFileKind::Heap => (WriteKind::Heap, also(is_new, WriteKind::HeapExtension)),
+            DiskFileKind::Index => (WriteKind::Index, also(is_new, WriteKind::IndexExtension)),
+            DiskFileKind::Toast => (WriteKind::Toast, None),
+            DiskFileKind::ToastIndex => (WriteKind::ToastIndex, None),
+            DiskFileKind::Sequence => (WriteKind::Sequence, None),
+            DiskFileKind::TwoPhase => (WriteKind::TwoPhase, None),
+            DiskFileKind::RelationMap => (WriteKind::RelationMap, None),
+            DiskFileKind::MultiXact => (WriteKind::MultiXact, None),
+            DiskFileKind::CommitTimes => (WriteKind::CommitTimes, None),
+            DiskFileKind::Slot => (WriteKind::Slot, None),
+            DiskFileKind::FreeSpaceMap => (WriteKind::FreeSpaceMap, None),
+            DiskFileKind::VisibilityMap => (WriteKind::VisibilityMap, None),
+            DiskFileKind::Other => (WriteKind::Other, None),
+            DiskFileKind::Wal => {
                 if let (0, Some(page)) = (piece.first, WalPage::of(head)) {
                     if page.continues {
                         kinds.insert(WriteKind::WalAcrossPages);
@@ -298,7 +298,7 @@ impl Map {
     }
 
     /// Describes a sector of a write in words.
-    pub fn words(&self, log: &Log, write: usize, sectors: &std::ops::Range<u32>) -> String {
+    pub fn words(&self, log: &DiskLog, write: usize, sectors: &std::ops::Range<u32>) -> String {
         let index = self.index();
         let pieces = log.entries.get(write).map_or(&[][..], |entry| entry.pieces());
         let mut first = 0;
@@ -354,26 +354,28 @@ impl Map {
         let relation = file.relation.as_deref().unwrap_or(&file.path);
         Some(match file.kind {
             // The second block of a page that was named.
-            FileKind::Wal if !logical.is_multiple_of(PAGE_BYTES) && !is_first => return None,
-            FileKind::Wal => match WalPage::of(head) {
+            DiskFileKind::Wal if !logical.is_multiple_of(PAGE_BYTES) && !is_first => return None,
+            DiskFileKind::Wal => match WalPage::of(head) {
                 Some(page) => format!("{} of file {}", page.words(), file.path),
                 None => format!("the rest of a WAL page at {logical} of file {}", file.path),
             },
-            FileKind::Control => "pg_control".to_owned(),
-            FileKind::CommitLog => format!("commit log page {page} of {}", file.path),
-            FileKind::Heap => format!("heap page {page} of {relation}"),
-            FileKind::Index => format!("index page {page} of {relation}"),
-            FileKind::FreeSpaceMap => format!("free space map page {page} of {relation}"),
-            FileKind::VisibilityMap => format!("visibility map page {page} of {relation}"),
-            FileKind::Toast => format!("page {page} of the values apart in {relation}"),
-            FileKind::ToastIndex => format!("index page {page} of the values apart in {relation}"),
-            FileKind::Sequence => format!("the sequence {relation}"),
-            FileKind::TwoPhase
-            | FileKind::RelationMap
-            | FileKind::MultiXact
-            | FileKind::CommitTimes
-            | FileKind::Slot
-            | FileKind::Other => format!("block {} of {}", logical / BLOCK_BYTES, file.path),
+            DiskFileKind::Control => "pg_control".to_owned(),
+            DiskFileKind::CommitLog => format!("commit log page {page} of {}", file.path),
+            DiskFileKind::Heap => format!("heap page {page} of {relation}"),
+            DiskFileKind::Index => format!("index page {page} of {relation}"),
+            DiskFileKind::FreeSpaceMap => format!("free space map page {page} of {relation}"),
+            DiskFileKind::VisibilityMap => format!("visibility map page {page} of {relation}"),
+            DiskFileKind::Toast => format!("page {page} of the values apart in {relation}"),
+            DiskFileKind::ToastIndex => {
+                format!("index page {page} of the values apart in {relation}")
+            }
+            DiskFileKind::Sequence => format!("the sequence {relation}"),
+            DiskFileKind::TwoPhase
+            | DiskFileKind::RelationMap
+            | DiskFileKind::MultiXact
+            | DiskFileKind::CommitTimes
+            | DiskFileKind::Slot
+            | DiskFileKind::Other => format!("block {} of {}", logical / BLOCK_BYTES, file.path),
         })
     }
 
@@ -427,7 +429,7 @@ const PAGE_BYTES: u64 = 8192;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Encoder;
+    use crate::DiskLogEncoder;
 
     /// A page of the WAL at an address.
     fn wal(address: u64, continues: bool) -> Vec<u8> {
@@ -451,11 +453,11 @@ mod tests {
             length: blocks * 4096,
             file,
         };
-        let map = Map {
+        let map = FileMap {
             files: vec![
-                file("pg_wal/000000010000000000000003", FileKind::Wal, None),
-                file("base/5/16390", FileKind::Heap, Some("orders")),
-                file("global/pg_control", FileKind::of_path("global/pg_control"), None),
+                file("pg_wal/000000010000000000000003", DiskFileKind::Wal, None),
+                file("base/5/16390", DiskFileKind::Heap, Some("orders")),
+                file("global/pg_control", DiskFileKind::of_path("global/pg_control"), None),
             ],
             extents: vec![extent(0, 8, 2), extent(0, 8, 0), extent(8, 8, 1), extent(16, 2, 2)],
             journal: vec![20..=29],
@@ -511,12 +513,12 @@ mod tests {
                 "WAL page 0/3A4000; the file system's own block 49",
             ),
         ];
-        let (mut encoder, mut out) = (Encoder::default(), Vec::new());
+        let (mut encoder, mut out) = (DiskLogEncoder::default(), Vec::new());
         for (offset, data, ..) in &cases {
             encoder.write(0, *offset, data, &mut out);
         }
         encoder.flush_begins(0, &mut out);
-        let log = Log::read(&mut out.as_slice(), &mut std::io::sink()).unwrap();
+        let log = DiskLog::read(&mut out.as_slice(), &mut std::io::sink()).unwrap();
         let kinds = map.kinds(&log);
         for (number, (offset, data, expected, words)) in cases.iter().enumerate() {
             assert_eq!(&kinds[number], expected, "at {offset}");
@@ -526,18 +528,18 @@ mod tests {
         assert!(kinds[cases.len()].is_empty());
         assert_eq!(map.words(&log, 4, &(1..3)), "heap page 1 of orders, bytes 512 to 1535 of it");
         for (path, kind) in [
-            ("pg_xact/0000", FileKind::CommitLog),
-            ("base/5/16390_fsm", FileKind::FreeSpaceMap),
-            ("base/5/16390_vm.1", FileKind::VisibilityMap),
-            ("base/5/16390", FileKind::Other),
-            ("pg_twophase/000002F1", FileKind::TwoPhase),
-            ("base/5/pg_filenode.map", FileKind::RelationMap),
-            ("global/pg_filenode.map.tmp", FileKind::RelationMap),
-            ("pg_multixact/members/0000", FileKind::MultiXact),
-            ("pg_commit_ts/0000", FileKind::CommitTimes),
-            ("pg_replslot/s1/state", FileKind::Slot),
+            ("pg_xact/0000", DiskFileKind::CommitLog),
+            ("base/5/16390_fsm", DiskFileKind::FreeSpaceMap),
+            ("base/5/16390_vm.1", DiskFileKind::VisibilityMap),
+            ("base/5/16390", DiskFileKind::Other),
+            ("pg_twophase/000002F1", DiskFileKind::TwoPhase),
+            ("base/5/pg_filenode.map", DiskFileKind::RelationMap),
+            ("global/pg_filenode.map.tmp", DiskFileKind::RelationMap),
+            ("pg_multixact/members/0000", DiskFileKind::MultiXact),
+            ("pg_commit_ts/0000", DiskFileKind::CommitTimes),
+            ("pg_replslot/s1/state", DiskFileKind::Slot),
         ] {
-            assert_eq!(FileKind::of_path(path), kind, "{path}");
+            assert_eq!(DiskFileKind::of_path(path), kind, "{path}");
         }
     }
 }

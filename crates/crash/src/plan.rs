@@ -6,19 +6,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use stats::Prng;
 
 use crate::epochs::Epochs;
-use crate::log::Log;
+use crate::log::DiskLog;
 use crate::map::WriteKind;
-use crate::state::{Cursor, DiskState, Flushes, LostSectors};
+use crate::state::{DiskState, FlushEffect, LostSectors, StateCursor};
 
 /// A request for a plan.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct StatePlanRequest {
     /// Number of states.
     pub states: usize,
     /// It decides what is drawn.
     pub seed: u64,
     /// The effect of flushes.
-    pub flushes: Flushes,
+    pub flushes: FlushEffect,
     /// Unit that the disk writes whole or not at all, in bytes: a multiple of 512.
     pub sector_bytes: u64,
 }
@@ -125,7 +125,7 @@ pub struct StatePlan {
 ///
 /// Kinds of write and ways take turns, the rarest kind first. The states of one kind and way are about
 /// writes between different flushes as long as there are such, and then about different writes.
-pub fn plan(log: &Log, kinds: &[Vec<WriteKind>], request: &Request) -> StatePlan {
+pub fn plan(log: &DiskLog, kinds: &[Vec<WriteKind>], request: &StatePlanRequest) -> StatePlan {
     let (mut prng, mut seen) = (Prng::new(request.seed), BTreeSet::new());
     let mut plan = StatePlan::default();
     let epochs = Epochs::of(log, request.flushes, request.sector_bytes);
@@ -149,7 +149,7 @@ pub fn plan(log: &Log, kinds: &[Vec<WriteKind>], request: &Request) -> StatePlan
             drawn.push((number, planned));
         }
         drawn.sort_by_key(|(_, planned)| planned.state.cut);
-        let mut cursor = Cursor::new(log, request.flushes);
+        let mut cursor = StateCursor::new(log, request.flushes);
         turns.iter_mut().for_each(|turn| turn.is_fresh = false);
         for (number, planned) in drawn {
             match seen.insert(cursor.overlay(&planned.state).fingerprint()) {
@@ -204,11 +204,11 @@ fn turns(epochs: &Epochs, kinds: &[Vec<WriteKind>], prng: &mut Prng) -> Vec<Turn
 
 /// A state about one write, which the way allows.
 fn draw(
-    log: &Log,
+    log: &DiskLog,
     epochs: &Epochs,
     way: LossPattern,
     target: usize,
-    request: &Request,
+    request: &StatePlanRequest,
     prng: &mut Prng,
 ) -> DiskState {
     let moments = epochs.cuts(way, target);
@@ -303,12 +303,12 @@ mod tests {
                 true => Vec::new(),
                 false => vec![WriteKind::ALL[entry.pieces().len() % 3]],
             }).collect();
-            let flushes = if lies { Flushes::Lying } else { Flushes::Honest };
-            let request = Request { states, seed, flushes, sector_bytes };
+            let flushes = if lies { FlushEffect::Lying } else { FlushEffect::Honest };
+            let request = StatePlanRequest { states, seed, flushes, sector_bytes };
             let planned = plan(&log, &kinds, &request);
             prop_assert!(planned.states.len() <= states);
             let (mut prints, mut last) = (BTreeSet::new(), 0);
-            let mut cursor = Cursor::new(&log, flushes);
+            let mut cursor = StateCursor::new(&log, flushes);
             for one in &planned.states {
                 let DiskState { cut, lost } = &one.state;
                 prop_assert!(*cut >= last && *cut <= log.entries.len());
@@ -358,17 +358,23 @@ mod tests {
                 _ => vec![WriteKind::Heap],
             })
             .collect();
-        let request = Request { states: 300, seed: 1, flushes: Flushes::Honest, sector_bytes: 512 };
+        let request = StatePlanRequest {
+            states: 300,
+            seed: 1,
+            flushes: FlushEffect::Honest,
+            sector_bytes: 512,
+        };
         let plan = plan(&log, &kinds, &request);
         assert!(plan.states.len() >= 280, "{}", plan.states.len());
         let count = |kind: WriteKind| plan.states.iter().filter(|one| one.kind == kind).count();
         assert!(count(WriteKind::Control) >= 60, "{}", count(WriteKind::Control));
         // A few states have many ways, and the rarest kind is met first.
-        let few = super::plan(&log, &kinds, &Request { states: 16, ..request });
+        let few = super::plan(&log, &kinds, &StatePlanRequest { states: 16, ..request });
         let ways: BTreeSet<LossPattern> = few.states.iter().map(|planned| planned.way).collect();
         assert!(ways.len() >= 6, "{ways:?}");
         assert_eq!(
-            super::plan(&log, &kinds, &Request { states: 1, ..request.clone() }).states[0].kind,
+            super::plan(&log, &kinds, &StatePlanRequest { states: 1, ..request.clone() }).states[0]
+                .kind,
             WriteKind::Control
         );
         // No interval is met twice in one way while another one is not met at all.
@@ -387,8 +393,12 @@ mod tests {
     fn the_middle_of_a_request_is_lost_and_the_ends_are_those_of_the_disks_sectors() {
         // Twenty-four sectors from the third one on, on a disk that writes eight whole.
         let (log, _) = log(&[Some((3, 24, 1)), None, None]);
-        let request =
-            Request { states: 400, seed: 3, flushes: Flushes::Honest, sector_bytes: 4096 };
+        let request = StatePlanRequest {
+            states: 400,
+            seed: 3,
+            flushes: FlushEffect::Honest,
+            sector_bytes: 4096,
+        };
         let plan = plan(&log, &[vec![WriteKind::Heap], Vec::new(), Vec::new()], &request);
         let torn = plan.states.iter().filter(|one| one.way == LossPattern::Torn);
         let torn: BTreeSet<Vec<(u32, u32)>> = torn

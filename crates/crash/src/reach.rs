@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::epochs::Epochs;
-use crate::log::Log;
+use crate::log::DiskLog;
 use crate::map::WriteKind;
 use crate::plan::{LossPattern, PlannedState, StatePlan};
-use crate::state::Flushes;
+use crate::state::FlushEffect;
 
 /// What a log has, and what of it the states that were looked at are about.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -29,8 +29,8 @@ pub struct LogCoverage {
 impl LogCoverage {
     /// That of some states of a plan.
     pub fn of<'p>(
-        log: &Log,
-        flushes: Flushes,
+        log: &DiskLog,
+        flushes: FlushEffect,
         plan: &StatePlan,
         looked_at: impl Iterator<Item = &'p PlannedState>,
     ) -> LogCoverage {
@@ -85,7 +85,7 @@ impl LogCoverage {
 }
 
 /// Two to the number of writes that are not durable, added up over all cuts.
-fn states_log10(log: &Log, flushes: Flushes, epochs: &Epochs) -> f64 {
+fn states_log10(log: &DiskLog, flushes: FlushEffect, epochs: &Epochs) -> f64 {
     let mut pending = flushes.pending(log, log.first_cut).len();
     // Writes that become durable at each request.
     let mut durable = vec![0_usize; log.entries.len() + 1];
@@ -113,7 +113,7 @@ fn states_log10(log: &Log, flushes: Flushes, epochs: &Epochs) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Request, plan};
+    use crate::plan::{StatePlanRequest, plan};
     use crate::state::tests::log;
 
     #[test]
@@ -127,8 +127,8 @@ mod tests {
             false => vec![WriteKind::Heap],
         };
         let kinds: Vec<Vec<WriteKind>> = (0..log.entries.len()).map(kinds).collect();
-        let (flushes, sector_bytes) = (Flushes::Honest, 4096);
-        let request = Request { states: 100, seed: 1, flushes, sector_bytes };
+        let (flushes, sector_bytes) = (FlushEffect::Honest, 4096);
+        let request = StatePlanRequest { states: 100, seed: 1, flushes, sector_bytes };
         let plan = plan(&log, &kinds, &request);
         let all = LogCoverage::of(&log, flushes, &plan, plan.states.iter());
         assert_eq!((all.writes, all.intervals), (4, 2));

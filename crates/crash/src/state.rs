@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use stats::mix;
 
-use crate::log::{DISKS_MAX, Log, RequestOperation, SECTOR_BYTES, SECTORS};
+use crate::log::{DISKS_MAX, DiskLog, RequestOperation, SECTOR_BYTES, SECTORS};
 
 /// One thing that a power cut could have left.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -29,16 +29,16 @@ pub struct LostSectors {
 
 /// The effect of flushes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flushes {
+pub enum FlushEffect {
     /// They make durable what was written before.
     Honest,
     /// Nothing.
     Lying,
 }
 
-impl Flushes {
+impl FlushEffect {
     /// The writes that nothing has made durable when the disks have taken the requests before `cut`.
-    pub fn pending(self, log: &Log, cut: usize) -> Vec<usize> {
+    pub fn pending(self, log: &DiskLog, cut: usize) -> Vec<usize> {
         let durable = self.durable(log, cut);
         let first = durable
             .iter()
@@ -54,9 +54,9 @@ impl Flushes {
     }
 
     /// Of each disk the request before which all its writes are durable then.
-    fn durable(self, log: &Log, cut: usize) -> [usize; DISKS_MAX] {
+    fn durable(self, log: &DiskLog, cut: usize) -> [usize; DISKS_MAX] {
         let mut durable = [0; DISKS_MAX];
-        if self == Flushes::Lying {
+        if self == FlushEffect::Lying {
             return durable;
         }
         let (mut missing, mut found) = (log.disks, [Found::Nothing; DISKS_MAX]);
@@ -92,7 +92,7 @@ enum Found {
 
 /// The differences from the image from before the log: for each block the source of each sector.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Overlay {
+pub struct StateOverlay {
     blocks: BTreeMap<u64, [Sector; SECTORS]>,
     print: u64,
 }
@@ -105,7 +105,7 @@ struct Sector {
     sum: u64,
 }
 
-impl Overlay {
+impl StateOverlay {
     /// Each block that differs: its number, and for each sector one more than its place in the file of
     /// contents, or 0 for the image's.
     pub fn blocks(&self) -> impl ExactSizeIterator<Item = (u64, [u64; SECTORS])> {
@@ -129,7 +129,7 @@ impl Overlay {
     }
 
     /// Applies a write but for the sectors that `is_lost` names.
-    fn apply(&mut self, log: &Log, write: usize, is_lost: impl Fn(u32) -> bool) {
+    fn apply(&mut self, log: &DiskLog, write: usize, is_lost: impl Fn(u32) -> bool) {
         let mut number = 0;
         for piece in log.entries[write].pieces() {
             let content = &log.contents[piece.content as usize];
@@ -147,25 +147,25 @@ impl Overlay {
 
 /// Assembles states of one log. It is fast where each state's cut is not before the last one's.
 #[derive(Debug)]
-pub struct Cursor<'l> {
-    log: &'l Log,
-    flushes: Flushes,
+pub struct StateCursor<'l> {
+    log: &'l DiskLog,
+    flushes: FlushEffect,
     /// The content that is durable when each disk had taken its requests before `next`.
-    durable: Overlay,
+    durable: StateOverlay,
     next: [usize; DISKS_MAX],
 }
 
-impl<'l> Cursor<'l> {
+impl<'l> StateCursor<'l> {
     /// At the beginning of a log.
-    pub fn new(log: &'l Log, flushes: Flushes) -> Cursor<'l> {
-        Cursor { log, flushes, durable: Overlay::default(), next: [0; DISKS_MAX] }
+    pub fn new(log: &'l DiskLog, flushes: FlushEffect) -> StateCursor<'l> {
+        StateCursor { log, flushes, durable: StateOverlay::default(), next: [0; DISKS_MAX] }
     }
 
     /// The content of a state.
-    pub fn overlay(&mut self, state: &DiskState) -> Overlay {
+    pub fn overlay(&mut self, state: &DiskState) -> StateOverlay {
         let durable = self.flushes.durable(self.log, state.cut);
         if durable.iter().zip(self.next).any(|(durable, next)| *durable < next) {
-            (self.durable, self.next) = (Overlay::default(), [0; DISKS_MAX]);
+            (self.durable, self.next) = (StateOverlay::default(), [0; DISKS_MAX]);
         }
         // Disks share no block: the order between them does not count.
         for (disk, (next, durable)) in self.next.iter_mut().zip(durable).enumerate() {
@@ -228,12 +228,13 @@ pub(crate) mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::Encoder;
+    use crate::DiskLogEncoder;
 
     /// A log of writes (first sector, sectors, byte) and of flushes, which begin and end in turn, with the
     /// contents' file.
-    pub(crate) fn log(steps: &[Option<(u64, usize, u8)>]) -> (Log, Vec<u8>) {
-        let (mut encoder, mut out, mut contents) = (Encoder::default(), Vec::new(), Vec::new());
+    pub(crate) fn log(steps: &[Option<(u64, usize, u8)>]) -> (DiskLog, Vec<u8>) {
+        let (mut encoder, mut out, mut contents) =
+            (DiskLogEncoder::default(), Vec::new(), Vec::new());
         let mut is_flushing = false;
         for (number, step) in steps.iter().enumerate() {
             match step {
@@ -251,8 +252,8 @@ pub(crate) mod tests {
             }
         }
         let log = match out.is_empty() {
-            true => Log::default(),
-            false => Log::read(&mut out.as_slice(), &mut contents).unwrap(),
+            true => DiskLog::default(),
+            false => DiskLog::read(&mut out.as_slice(), &mut contents).unwrap(),
         };
         (log, contents)
     }
@@ -263,7 +264,11 @@ pub(crate) mod tests {
     }
 
     /// The sectors of a state, by a plain model: a byte for each.
-    fn model(steps: &[Option<(u64, usize, u8)>], flushes: Flushes, state: &DiskState) -> Vec<u8> {
+    fn model(
+        steps: &[Option<(u64, usize, u8)>],
+        flushes: FlushEffect,
+        state: &DiskState,
+    ) -> Vec<u8> {
         let (mut durable, mut cache) = (vec![0; 64], vec![0; 64]);
         // What a flush under way covers, and the first write after its beginning.
         let (mut covered, mut first) = (None, 0);
@@ -271,7 +276,7 @@ pub(crate) mod tests {
             match step {
                 None => match covered.take() {
                     None => covered = Some((cache.clone(), number)),
-                    Some(_) if flushes == Flushes::Lying => {}
+                    Some(_) if flushes == FlushEffect::Lying => {}
                     Some((content, begin)) => (durable, first) = (content, begin),
                 },
                 Some((sector, sectors, byte)) => {
@@ -295,7 +300,7 @@ pub(crate) mod tests {
         durable
     }
 
-    fn content(overlay: &Overlay, contents: &[u8]) -> Vec<u8> {
+    fn content(overlay: &StateOverlay, contents: &[u8]) -> Vec<u8> {
         let mut sectors = vec![0; 64];
         for (block, sources) in overlay.blocks() {
             for (place, source) in sources.into_iter().enumerate().filter(|(_, at)| *at > 0) {
@@ -316,8 +321,8 @@ pub(crate) mod tests {
             lies: bool,
         ) {
             let (log, contents) = log(&steps);
-            let flushes = if lies { Flushes::Lying } else { Flushes::Honest };
-            let mut cursor = Cursor::new(&log, flushes);
+            let flushes = if lies { FlushEffect::Lying } else { FlushEffect::Honest };
+            let mut cursor = StateCursor::new(&log, flushes);
             let mut prints: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
             for cut in cuts {
                 let cut = cut.index(steps.len() + 1);
@@ -339,11 +344,11 @@ pub(crate) mod tests {
 
     #[test]
     fn of_two_disks_each_keeps_what_it_has_flushed_itself() {
-        let write = |at: u64, byte: u8, encoder: &mut Encoder, out: &mut Vec<u8>| {
+        let write = |at: u64, byte: u8, encoder: &mut DiskLogEncoder, out: &mut Vec<u8>| {
             encoder.write(at, 0, &[byte; 512], out);
         };
         let (mut data, mut wal) =
-            ((Encoder::default(), Vec::new()), (Encoder::default(), Vec::new()));
+            ((DiskLogEncoder::default(), Vec::new()), (DiskLogEncoder::default(), Vec::new()));
         write(1, 1, &mut data.0, &mut data.1);
         write(2, 2, &mut wal.0, &mut wal.1);
         wal.0.flush_begins(3, &mut wal.1);
@@ -353,7 +358,7 @@ pub(crate) mod tests {
         data.0.flush_ends(7, &mut data.1);
         write(8, 6, &mut data.0, &mut data.1);
         let mut contents = Vec::new();
-        let mut log = Log::read(&mut data.1.as_slice(), &mut contents).unwrap();
+        let mut log = DiskLog::read(&mut data.1.as_slice(), &mut contents).unwrap();
         log.read_another(&mut wal.1.as_slice(), &mut contents, usize::MAX).unwrap();
         assert_eq!((log.disks, log.entries.len(), log.flushes()), (2, 8, 2));
         let at = |ns| log.entries.partition_point(|entry| entry.at_ns < ns);
@@ -362,10 +367,10 @@ pub(crate) mod tests {
         for (cut, pending) in
             [(3, vec![0, 1]), (4, vec![0, 1, 3]), (5, vec![0, 3]), (6, vec![0, 3]), (7, vec![3])]
         {
-            assert_eq!(Flushes::Honest.pending(&log, cut), pending, "{cut}");
+            assert_eq!(FlushEffect::Honest.pending(&log, cut), pending, "{cut}");
         }
-        assert_eq!(Flushes::Honest.pending(&log, 8), [3, 7]);
-        let mut cursor = Cursor::new(&log, Flushes::Honest);
+        assert_eq!(FlushEffect::Honest.pending(&log, 8), [3, 7]);
+        let mut cursor = StateCursor::new(&log, FlushEffect::Honest);
         let mut bytes = |state: &str| -> Vec<(u64, u8)> {
             let overlay = cursor.overlay(&state.parse().unwrap());
             let blocks = overlay.blocks().filter(|(_, sources)| sources[0] > 0);
@@ -388,7 +393,7 @@ pub(crate) mod tests {
     fn of_three_disks_the_third_one_has_blocks_and_flushes_of_its_own() {
         let (mut logs, mut contents) = (Vec::new(), Vec::new());
         for disk in 0..DISKS_MAX as u64 {
-            let (mut encoder, mut out) = (Encoder::default(), Vec::new());
+            let (mut encoder, mut out) = (DiskLogEncoder::default(), Vec::new());
             // That of the last one comes first, so that its loss is no earlier moment of all three.
             encoder.write(3 - disk, 0, &[disk as u8 + 1; 512], &mut out);
             // All but the last one flush.
@@ -398,14 +403,14 @@ pub(crate) mod tests {
             }
             logs.push(out);
         }
-        let mut log = Log::read(&mut logs[0].as_slice(), &mut contents).unwrap();
+        let mut log = DiskLog::read(&mut logs[0].as_slice(), &mut contents).unwrap();
         for other in &logs[1..] {
             log.read_another(&mut other.as_slice(), &mut contents, usize::MAX).unwrap();
         }
         assert_eq!(log.disks, 3);
         let end = log.entries.len();
-        assert_eq!(Flushes::Honest.pending(&log, end), [0]);
-        let mut cursor = Cursor::new(&log, Flushes::Honest);
+        assert_eq!(FlushEffect::Honest.pending(&log, end), [0]);
+        let mut cursor = StateCursor::new(&log, FlushEffect::Honest);
         let state = DiskState { cut: end, lost: Vec::new() };
         let overlay = cursor.overlay(&state);
         let blocks = overlay.blocks().map(|(block, sources)| {
@@ -417,8 +422,12 @@ pub(crate) mod tests {
             .iter()
             .map(|entry| if entry.is_flush() { Vec::new() } else { vec![crate::WriteKind::Heap] })
             .collect();
-        let request =
-            crate::Request { states: 50, seed: 1, flushes: Flushes::Honest, sector_bytes: 512 };
+        let request = crate::StatePlanRequest {
+            states: 50,
+            seed: 1,
+            flushes: FlushEffect::Honest,
+            sector_bytes: 512,
+        };
         let plan = crate::plan(&log, &kinds, &request);
         let lost_of_third = |one: &crate::PlannedState| one.state.lost.iter().any(|l| l.write == 0);
         assert!(plan.states.iter().any(lost_of_third));

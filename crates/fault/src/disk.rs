@@ -3,9 +3,9 @@
 //! What counts of a power cut is that everything that was not yet flushed is gone. There are two
 //! ways to it:
 //!
-//! - [`Method::FileSystem`]: the file system, in a loop-mounted file, is shut down without a flush
+//! - [`PowerCutMethod::FileSystem`]: the file system, in a loop-mounted file, is shut down without a flush
 //!   of its log. It models a machine that stops over a disk that keeps what it was given.
-//! - [`Method::Block`]: the loop device lies on a FUSE file of ours, which sees every write and
+//! - [`PowerCutMethod::Block`]: the loop device lies on a FUSE file of ours, which sees every write and
 //!   every flush; at the cut, what was written since the last completed flush is lost, kept or
 //!   torn, block by block, as a seed decides. It models a disk with a volatile cache.
 //!
@@ -39,10 +39,10 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use os::command::Command;
+use os::command::ProcessCommand;
 use os::init::Init;
 use os::loop_device::LoopDevice;
-use os::user::User;
+use os::user::SystemUser;
 use rustix::io::Errno;
 use rustix::process::Signal;
 
@@ -68,12 +68,12 @@ pub struct DiskConfig {
     /// Its file system.
     pub file_system: FileSystem,
     /// The way in which it loses its power.
-    pub method: Method,
+    pub method: PowerCutMethod,
 }
 
 /// A way in which a disk loses its power.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Method {
+pub enum PowerCutMethod {
     /// The file system stops; what it has written before, it has written whole and in order.
     FileSystem,
     /// The device stops and forgets what it had not flushed, or a part of that.
@@ -85,7 +85,7 @@ pub enum Method {
         /// The most bytes that a log of its requests may take; none where it keeps no log.
         log_bytes: Option<u64>,
         /// The program that becomes the device.
-        program: Program,
+        program: DiskProgram,
     },
     /// The device holds a state that a cut could have left of another one: an image that is only
     /// read, under a [`ImagePatch`]. What is written to it is gone with its power.
@@ -93,20 +93,20 @@ pub enum Method {
         /// The image.
         base: PathBuf,
         /// The program that becomes the device.
-        program: Program,
+        program: DiskProgram,
     },
 }
 
-impl Method {
+impl PowerCutMethod {
     /// True if a process of ours is the device.
     pub(crate) fn is_block(&self) -> bool {
-        !matches!(self, Method::FileSystem)
+        !matches!(self, PowerCutMethod::FileSystem)
     }
 }
 
 /// A program that calls [`serve`] with the arguments that follow its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Program {
+pub struct DiskProgram {
     /// The executable.
     pub path: PathBuf,
     /// The arguments that lead it there.
@@ -140,7 +140,7 @@ impl PowerCutReport {
 
 /// A disk. Dropping it leaves its mounts to the init.
 #[derive(Debug)]
-pub struct Disk {
+pub struct FaultyDisk {
     config: DiskConfig,
     /// Holds the image and the places of the mounts.
     directory: PathBuf,
@@ -149,7 +149,7 @@ pub struct Disk {
     process: Option<i32>,
     is_mounted: bool,
     /// The owner of the files on it.
-    owner: User,
+    owner: SystemUser,
     /// Its files when its log began.
     files_before: Vec<DiskFile>,
     /// The most bytes of the log that it is to keep from when it is switched on next.
@@ -158,11 +158,11 @@ pub struct Disk {
     record_began_ns: u64,
 }
 
-impl Disk {
+impl FaultyDisk {
     /// A disk for the files of `owner`, which lives in `directory` and is not formatted yet. The process of
     /// a block disk listens at `socket`, in the directory below which all disks of its init live. Nobody but
     /// root can write to where these two are.
-    pub fn new(config: DiskConfig, directory: &Path, socket: &Path, owner: User) -> Self {
+    pub fn new(config: DiskConfig, directory: &Path, socket: &Path, owner: SystemUser) -> Self {
         let (directory, socket) = (directory.to_owned(), socket.to_owned());
         let (process, is_mounted, files_before, record_next) = (None, false, Vec::new(), None);
         let record_began_ns = 0;
@@ -196,7 +196,7 @@ impl Disk {
     pub fn format(&mut self, init: &Init) -> Result<(), Error> {
         check(&self.config.method)?;
         parts::check_file_system(self.config.file_system)?;
-        if init.isolation() != os::init::Isolation::Namespaces {
+        if init.isolation() != os::init::ProcessIsolation::Namespaces {
             return Err(Error::NoNamespace);
         }
         self.power_off(init)?;
@@ -206,7 +206,7 @@ impl Disk {
         // Whatever the umask says.
         let passage = fs::Permissions::from_mode(PASSAGE);
         fs::set_permissions(&self.directory, passage).map_err(step("opening", &self.directory))?;
-        if let Method::State { .. } = self.config.method {
+        if let PowerCutMethod::State { .. } = self.config.method {
             return Ok(());
         }
         parts::make_image(&self.image(), self.config.size_bytes)?;
@@ -235,8 +235,8 @@ impl Disk {
 
     fn switch_on(&mut self, init: &Init) -> Result<(), Error> {
         let backing = match self.config.method.clone() {
-            Method::FileSystem => self.image(),
-            Method::Block { program, .. } | Method::State { program, .. } => {
+            PowerCutMethod::FileSystem => self.image(),
+            PowerCutMethod::Block { program, .. } | PowerCutMethod::State { program, .. } => {
                 let pid = match self.process {
                     Some(pid) => self.tell(Order::Load).map(|_| pid)?,
                     None => self.start_device(init, &program)?,
@@ -264,7 +264,7 @@ impl Disk {
 
     /// Makes sure that everything that was written so far survives a cut.
     pub fn sync(&self, init: &Init) -> Result<(), Error> {
-        if let Method::State { .. } = self.config.method {
+        if let PowerCutMethod::State { .. } = self.config.method {
             // Nothing of it outlives its power.
             return Ok(());
         }
@@ -272,8 +272,8 @@ impl Disk {
         let sync = || Ok(rustix::fs::syncfs(File::open(&path)?)?);
         sync().map_err(step("syncing", &path))?;
         match self.config.method {
-            Method::FileSystem | Method::State { .. } => Ok(()),
-            Method::Block { .. } => self.tell(Order::Sync).map(drop),
+            PowerCutMethod::FileSystem | PowerCutMethod::State { .. } => Ok(()),
+            PowerCutMethod::Block { .. } => self.tell(Order::Sync).map(drop),
         }
     }
 
@@ -297,7 +297,7 @@ impl Disk {
     fn unmount(&mut self, init: &Init) -> Result<(), Error> {
         let mount_point = self.mount_point();
         if self.is_mounted {
-            if let Method::State { .. } = self.config.method {
+            if let PowerCutMethod::State { .. } = self.config.method {
                 // What is in memory would be written first, and then forgotten.
                 let path = self.outside(init)?;
                 let stop = || os::file_system::shut_down(File::open(&path)?);
@@ -333,8 +333,8 @@ impl Disk {
 
     fn expect_block(&self, doing: &'static str) -> Result<(), Error> {
         match self.config.method {
-            Method::FileSystem => Err(Error::NotABlockDisk { doing }),
-            Method::Block { .. } | Method::State { .. } => Ok(()),
+            PowerCutMethod::FileSystem => Err(Error::NotABlockDisk { doing }),
+            PowerCutMethod::Block { .. } | PowerCutMethod::State { .. } => Ok(()),
         }
     }
 
@@ -352,16 +352,16 @@ impl Disk {
     }
 
     /// Starts its process, and returns the id that this has for the init.
-    fn start_device(&mut self, init: &Init, program: &Program) -> Result<i32, Error> {
+    fn start_device(&mut self, init: &Init, program: &DiskProgram) -> Result<i32, Error> {
         let _ = fs::remove_file(&self.socket);
         let log = self.directory.join("device.log");
         let (mount_point, patch) = (self.device_directory(), self.patch_path());
         let (image, sector_bytes, is_lying, patch) = match &self.config.method {
-            Method::State { base, .. } => (base.clone(), 512, false, Some(patch.as_path())),
-            Method::Block { sector_bytes, is_lying, .. } => {
+            PowerCutMethod::State { base, .. } => (base.clone(), 512, false, Some(patch.as_path())),
+            PowerCutMethod::Block { sector_bytes, is_lying, .. } => {
                 (self.image(), *sector_bytes, *is_lying, None)
             }
-            Method::FileSystem => (self.image(), 512, false, None),
+            PowerCutMethod::FileSystem => (self.image(), 512, false, None),
         };
         let arguments = serve::Arguments {
             image: &image,
@@ -372,12 +372,12 @@ impl Disk {
             patch,
         };
         // It works elsewhere than below the servers' directory: it does not die with them.
-        let command = Command::new(&program.path)
+        let command = ProcessCommand::new(&program.path)
             .args(&program.args)
             .args(arguments.words())
             .directory("/")
-            .stdout(os::command::Output::File(log.clone()))
-            .stderr(os::command::Output::File(log.clone()));
+            .stdout(os::command::ProcessOutput::File(log.clone()))
+            .stderr(os::command::ProcessOutput::File(log.clone()));
         let started = init.spawn(&command).map_err(step("starting", &program.path));
         let pid = started?;
         self.process = Some(pid);

@@ -4,7 +4,7 @@
 //! subcommand so that what they cost is not counted as anybody else's: a *relay* that passes bytes
 //! on, an *echo* that sends back what it gets, and a *ping* that measures the round trip to it.
 //! [`RelayControl`] is the rig's side of a relay. A relay has an echo of its own, so that its own cost
-//! and the effect of what it is told can be measured at any time ([`Sockets`]).
+//! and the effect of what it is told can be measured at any time ([`RelaySockets`]).
 //!
 //! Limits: a relay passes bytes, not packets. It accepts a connection before it knows whether the
 //! server will, its kernel acknowledges what waits inside it, and nothing is ever lost on the way:
@@ -20,8 +20,8 @@ mod relay;
 use std::io::Write;
 use std::time::Duration;
 
-pub use address::Address;
-pub use control::{LinkCounters, RelayControl, Sockets};
+pub use address::LinkAddress;
+pub use control::{LinkCounters, RelayControl, RelaySockets};
 pub use echo::RoundTrips;
 pub use flow::{HELD_BYTES_MAX, TrafficShape};
 pub use terms::Direction;
@@ -31,14 +31,14 @@ pub use terms::Direction;
 /// they are killed.
 pub fn serve(arguments: &[String], output: &mut dyn Write) -> Result<(), String> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let address = |text: &str| text.parse::<Address>();
+    let address = |text: &str| text.parse::<LinkAddress>();
     let failed = |what: &str, at: &dyn std::fmt::Display, error: std::io::Error| {
         Err(format!("{what} {at}: {error}"))
     };
     match arguments[..] {
         ["relay", listen, to, sockets, user] => {
             let (listen, to, user) = (address(listen)?, address(to)?, user.parse()?);
-            relay::serve(&listen, &to, &Sockets(sockets.into()), user)
+            relay::serve(&listen, &to, &RelaySockets(sockets.into()), user)
                 .or_else(|error| failed("relaying from", &listen, error))
         }
         ["echo", listen] => {

@@ -15,10 +15,11 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use fault::disk::{
-    self, Disk, DiskConfig, DiskError, Error, Method, PowerCutReport, Program, RequestFailure,
+    self, DiskConfig, DiskError, DiskProgram, Error, FaultyDisk, PowerCutMethod, PowerCutReport,
+    RequestFailure,
 };
-use os::init::{Init, Isolation};
-use os::user::User;
+use os::init::{Init, ProcessIsolation};
+use os::user::SystemUser;
 use terms::{DiskFault, DiskRequest, FailingRequests, FileSystem, RequestKind};
 use testing::skip;
 
@@ -77,7 +78,7 @@ enum Found {
 use Found::*;
 
 fn without_root_there_is_no_disk() {
-    for method in [Method::FileSystem, block(512, false)] {
+    for method in [PowerCutMethod::FileSystem, block(512, false)] {
         let is_refused = matches!(disk::check(&method), Err(Error::NotRoot));
         assert_eq!(is_refused, !skip::is_root(), "{method:?}");
     }
@@ -114,7 +115,7 @@ fn flushes_keep_what_they_promise() {
         (&[Remove("old")], "old", &[Once(b'a')]),
         (&[Remove("old"), SyncDirectory], "old", &[Nothing]),
     ];
-    for method in [Method::FileSystem, block(512, false), block(4096, false)] {
+    for method in [PowerCutMethod::FileSystem, block(512, false), block(4096, false)] {
         with_disk(&method, |rig| {
             for (seed, (steps, name, expected)) in cases.iter().enumerate() {
                 let (found, _) = rig.cut_after(steps, name, seed as u64);
@@ -126,7 +127,7 @@ fn flushes_keep_what_they_promise() {
         });
     }
     // What was handed to a device that keeps its order survives without a flush.
-    with_disk(&Method::FileSystem, |rig| {
+    with_disk(&PowerCutMethod::FileSystem, |rig| {
         let (found, cut) = rig.cut_after(&[WriteDirect("old", b'b')], "old", 0);
         assert_eq!((found, cut.kept_bytes, cut.torn_blocks), (Once(b'b'), 0, 0));
         let (_, cut) = rig.cut_after(&[Write("old", b'b')], "old", 0);
@@ -307,7 +308,7 @@ fn nothing_is_left() {
         });
         backing.filter(|file| file.contains(MARK)).count()
     };
-    for method in [Method::FileSystem, block(512, false)] {
+    for method in [PowerCutMethod::FileSystem, block(512, false)] {
         with_disk(&method, |_| {});
     }
     // The kernel frees a device a moment after its mount.
@@ -324,29 +325,42 @@ fn what_is_missing_is_named() {
     let config = DiskConfig {
         size_bytes: 1 << 60,
         file_system: FileSystem::Ext4,
-        method: Method::FileSystem,
+        method: PowerCutMethod::FileSystem,
     };
-    let mut disk =
-        Disk::new(config, directory.path(), &directory.path().join("socket"), User::current());
+    let mut disk = FaultyDisk::new(
+        config,
+        directory.path(),
+        &directory.path().join("socket"),
+        SystemUser::current(),
+    );
     let init = init();
     let error = disk.format(&init).unwrap_err();
     assert!(matches!(error, Error::NoSpace { .. }), "{error}");
     assert!(error.to_string().starts_with("the image of a disk of 1099511627776 MiB does not fit"));
-    let keeper = Init::start(Isolation::Keeper, None, &[]).unwrap();
+    let keeper = Init::start(ProcessIsolation::Keeper, None, &[]).unwrap();
     assert!(matches!(disk.format(&keeper), Err(Error::NoNamespace)));
-    let disk = Disk::new(
-        DiskConfig { size_bytes: SIZE, file_system: FileSystem::Ext4, method: Method::FileSystem },
+    let disk = FaultyDisk::new(
+        DiskConfig {
+            size_bytes: SIZE,
+            file_system: FileSystem::Ext4,
+            method: PowerCutMethod::FileSystem,
+        },
         directory.path(),
         &directory.path().join("socket"),
-        User::current(),
+        SystemUser::current(),
     );
     assert!(matches!(disk.status(), Err(Error::NotABlockDisk { .. })));
     // A program that is no disk says so itself.
-    let program = Program { path: "/bin/false".into(), args: Vec::new() };
-    let method = Method::Block { sector_bytes: 512, is_lying: false, log_bytes: None, program };
+    let program = DiskProgram { path: "/bin/false".into(), args: Vec::new() };
+    let method =
+        PowerCutMethod::Block { sector_bytes: 512, is_lying: false, log_bytes: None, program };
     let config = DiskConfig { size_bytes: SIZE, file_system: FileSystem::Ext4, method };
-    let mut disk =
-        Disk::new(config, directory.path(), &directory.path().join("socket"), User::current());
+    let mut disk = FaultyDisk::new(
+        config,
+        directory.path(),
+        &directory.path().join("socket"),
+        SystemUser::current(),
+    );
     let error = disk.format(&init).unwrap_err().to_string();
     assert_eq!(error, "/bin/false did not become a disk: ended with exit code 1");
 }
@@ -354,7 +368,7 @@ fn what_is_missing_is_named() {
 /// A disk with a writer on it.
 struct Rig<'a> {
     init: &'a Init,
-    disk: Disk,
+    disk: FaultyDisk,
     place: PathBuf,
 }
 
@@ -419,7 +433,7 @@ fn look(path: &Path) -> Found {
 }
 
 /// A fresh disk with ext4.
-fn with_disk(method: &Method, test: impl FnOnce(&mut Rig<'_>)) {
+fn with_disk(method: &PowerCutMethod, test: impl FnOnce(&mut Rig<'_>)) {
     let config =
         DiskConfig { size_bytes: SIZE, file_system: FileSystem::Ext4, method: method.clone() };
     with_disk_of(config, test);
@@ -428,8 +442,12 @@ fn with_disk(method: &Method, test: impl FnOnce(&mut Rig<'_>)) {
 /// A fresh disk.
 fn with_disk_of(config: DiskConfig, test: impl FnOnce(&mut Rig<'_>)) {
     let (init, directory) = (init(), directory());
-    let mut disk =
-        Disk::new(config, directory.path(), &directory.path().join("socket"), User::current());
+    let mut disk = FaultyDisk::new(
+        config,
+        directory.path(),
+        &directory.path().join("socket"),
+        SystemUser::current(),
+    );
     disk.format(&init).unwrap();
     let place = disk.outside(&init).unwrap();
     let mut rig = Rig { init: &init, disk, place };
@@ -440,16 +458,16 @@ fn with_disk_of(config: DiskConfig, test: impl FnOnce(&mut Rig<'_>)) {
 
 /// Root's namespaces, which a disk needs.
 fn init() -> Init {
-    Init::start(Isolation::Namespaces, None, &[]).unwrap()
+    Init::start(ProcessIsolation::Namespaces, None, &[]).unwrap()
 }
 
 fn directory() -> tempfile::TempDir {
     tempfile::Builder::new().prefix(MARK).tempdir().unwrap()
 }
 
-fn block(sector_bytes: u32, is_lying: bool) -> Method {
-    let program = Program { path: env::current_exe().unwrap(), args: vec!["disk".into()] };
-    Method::Block { sector_bytes, is_lying, log_bytes: Some(64 << 20), program }
+fn block(sector_bytes: u32, is_lying: bool) -> PowerCutMethod {
+    let program = DiskProgram { path: env::current_exe().unwrap(), args: vec!["disk".into()] };
+    PowerCutMethod::Block { sector_bytes, is_lying, log_bytes: Some(64 << 20), program }
 }
 
 /// A page of PostgreSQL's: two blocks of the file system.

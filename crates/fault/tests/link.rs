@@ -9,8 +9,8 @@ use std::process::{Child, Command, ExitCode};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fault::link::{Address, Direction, RelayControl, RoundTrips, Sockets, TrafficShape};
-use os::user::User;
+use fault::link::{Direction, LinkAddress, RelayControl, RelaySockets, RoundTrips, TrafficShape};
+use os::user::SystemUser;
 use testing::harness::say;
 
 const LONG: Duration = Duration::from_secs(30);
@@ -58,17 +58,17 @@ impl Drop for Process {
 /// A relay to `to`, ready.
 struct Relay {
     control: RelayControl,
-    sockets: Sockets,
-    address: Address,
+    sockets: RelaySockets,
+    address: LinkAddress,
     _process: Process,
 }
 
-fn relay(directory: &Path, listen: Address, to: &Address) -> Relay {
-    relay_of(User::current(), directory, listen, to)
+fn relay(directory: &Path, listen: LinkAddress, to: &LinkAddress) -> Relay {
+    relay_of(SystemUser::current(), directory, listen, to)
 }
 
-fn relay_of(user: User, directory: &Path, listen: Address, to: &Address) -> Relay {
-    let sockets = Sockets(directory.join("rig"));
+fn relay_of(user: SystemUser, directory: &Path, listen: LinkAddress, to: &LinkAddress) -> Relay {
+    let sockets = RelaySockets(directory.join("rig"));
     let process = Process::start(&[
         "relay",
         &listen.to_string(),
@@ -92,9 +92,9 @@ fn patiently<T>(mut get: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-fn unix(directory: &Path, name: &str) -> (PathBuf, Address) {
+fn unix(directory: &Path, name: &str) -> (PathBuf, LinkAddress) {
     let path = directory.join(name);
-    (path.clone(), Address::Unix(path))
+    (path.clone(), LinkAddress::Unix(path))
 }
 
 fn free_tcp_address() -> SocketAddr {
@@ -109,8 +109,8 @@ fn a_relay_delays_by_what_it_is_told() {
     let mut relay = relay(directory.path(), unix(directory.path(), "relay").1, &echo_at);
     // A machine that is busy with something else adds to a round trip, and never takes from it. One trip is
     // measured after one that is not, so that two bytes are sent.
-    let one = |to: &Address| RoundTrips::measure(to, 1, LONG).unwrap().median;
-    let least = |to: &Address| (0..TRIPS).map(|_| one(to)).min().unwrap();
+    let one = |to: &LinkAddress| RoundTrips::measure(to, 1, LONG).unwrap().median;
+    let least = |to: &LinkAddress| (0..TRIPS).map(|_| one(to)).min().unwrap();
     let mut asked = 0;
     for delay in [Duration::from_micros(200), MS, 5 * MS] {
         patiently(|| {
@@ -138,10 +138,10 @@ fn a_relay_delays_by_what_it_is_told() {
 }
 
 /// A connection to a Unix socket, and its address.
-fn path_of(address: &Address) -> (UnixStream, PathBuf) {
+fn path_of(address: &LinkAddress) -> (UnixStream, PathBuf) {
     match address {
-        Address::Unix(path) => (UnixStream::connect(path).unwrap(), path.clone()),
-        Address::Tcp(_) => panic!("no Unix socket"),
+        LinkAddress::Unix(path) => (UnixStream::connect(path).unwrap(), path.clone()),
+        LinkAddress::Tcp(_) => panic!("no Unix socket"),
     }
 }
 
@@ -204,9 +204,9 @@ fn a_relay_that_holds_loses_nothing() {
 fn a_relay_resets_its_connections() {
     let directory = tempfile::tempdir().unwrap();
     let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let server_at = Address::Tcp(server.local_addr().unwrap());
+    let server_at = LinkAddress::Tcp(server.local_addr().unwrap());
     let listen = free_tcp_address();
-    let mut relay = relay(directory.path(), Address::Tcp(listen), &server_at);
+    let mut relay = relay(directory.path(), LinkAddress::Tcp(listen), &server_at);
     let mut client = TcpStream::connect(listen).unwrap();
     let (mut accepted, _) = server.accept().unwrap();
     client.write_all(b"x").unwrap();
@@ -254,10 +254,10 @@ fn a_server_that_is_not_there_closes_the_connection() {
 
 /// Its servers' user may put a link in the place of a server's socket, as to one that root alone may use.
 fn a_relay_follows_no_link_to_a_socket_of_root() {
-    if !User::current().is_root() {
+    if !SystemUser::current().is_root() {
         return testing::skip::no_root();
     }
-    let nobody = User::named("nobody").unwrap().unwrap();
+    let nobody = SystemUser::named("nobody").unwrap().unwrap();
     let (own, sockets) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     std::os::unix::fs::chown(sockets.path(), Some(nobody.uid), Some(nobody.gid)).unwrap();
     let closed = std::os::unix::fs::PermissionsExt::from_mode(0o700);

@@ -6,7 +6,7 @@
 //! whatever the setting survives (a restart, a crash, a move of the data directory), takes no
 //! transaction, is not replicated, and a guard that has lost its files still knows what to restore.
 
-use server::{NotASetting, Setting};
+use server::{NotASetting, SyncStandbysSetting};
 
 use crate::error::Error;
 
@@ -15,7 +15,7 @@ use crate::error::Error;
 pub(crate) struct RequestedSetting {
     /// As it was written.
     pub(crate) text: String,
-    pub(crate) setting: Setting,
+    pub(crate) setting: SyncStandbysSetting,
     pub(crate) origin: SettingOrigin,
 }
 
@@ -59,7 +59,7 @@ impl RequestedSetting {
     }
 
     /// True if this is weaker than what is asked for, and one of the guard's.
-    pub(crate) fn is_lowered_to(&self, setting: &Setting) -> bool {
+    pub(crate) fn is_lowered_to(&self, setting: &SyncStandbysSetting) -> bool {
         self.setting.levels()[1..].contains(setting)
     }
 
@@ -84,8 +84,8 @@ impl RequestedSetting {
 
 /// Reads a value of the setting. The server reads the number into 32 bits, and goes by what is left of
 /// a greater one.
-pub(crate) fn read(text: &str) -> Result<Setting, Error> {
-    let setting: Setting =
+pub(crate) fn read(text: &str) -> Result<SyncStandbysSetting, Error> {
+    let setting: SyncStandbysSetting =
         text.parse().map_err(|_: NotASetting| Error::Setting { text: text.to_owned() })?;
     match i32::try_from(setting.confirmations()) {
         Ok(_) => Ok(setting),

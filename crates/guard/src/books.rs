@@ -15,7 +15,7 @@ pub const EXPOSURE: &str = "exposure.jsonl";
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct BooksEntry {
     /// The window's number, from 1.
     pub window: u64,
     /// Event of the window.
@@ -56,11 +56,11 @@ pub enum WindowEvent {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ExposureWindow {
     /// Its beginning.
-    pub opened: Entry,
+    pub opened: BooksEntry,
     /// Changes inside it.
-    pub changes: Vec<Entry>,
+    pub changes: Vec<BooksEntry>,
     /// Its end; none while it is open.
-    pub closed: Option<Entry>,
+    pub closed: Option<BooksEntry>,
 }
 
 impl ExposureWindow {
@@ -71,11 +71,11 @@ impl ExposureWindow {
     }
 
     /// Since when no standby had to confirm a commit; none if it never came to that.
-    pub fn alone_since(&self) -> Option<&Entry> {
+    pub fn alone_since(&self) -> Option<&BooksEntry> {
         self.begun().find(|entry| entry.confirmations == 0)
     }
 
-    fn begun(&self) -> impl Iterator<Item = &Entry> {
+    fn begun(&self) -> impl Iterator<Item = &BooksEntry> {
         std::iter::once(&self.opened).chain(&self.changes)
     }
 }
@@ -93,7 +93,7 @@ pub fn windows(text: &str) -> Result<Vec<ExposureWindow>, String> {
         if line.trim().is_empty() {
             continue;
         }
-        let entry: Entry = match serde_json::from_str(line) {
+        let entry: BooksEntry = match serde_json::from_str(line) {
             Ok(entry) => entry,
             // Torn, and ended by an older guard.
             Err(_) if !line.trim_end().ends_with('}') => continue,
@@ -169,7 +169,7 @@ impl ExposureLog {
 
     /// Appends an entry, and returns when it is on the disk. One that fails leaves nothing behind, or
     /// a torn line that the next one cuts off.
-    pub(crate) fn append(&mut self, entry: Entry) -> Result<(), Error> {
+    pub(crate) fn append(&mut self, entry: BooksEntry) -> Result<(), Error> {
         let mut write = || {
             let line = serde_json::to_string(&entry)?;
             cut_torn_line(&mut self.file)?;
@@ -212,8 +212,8 @@ fn cut_torn_line(file: &mut File) -> std::io::Result<()> {
 mod tests {
     use super::*;
 
-    fn entry(window: u64, event: WindowEvent, confirmations: usize) -> Entry {
-        Entry {
+    fn entry(window: u64, event: WindowEvent, confirmations: usize) -> BooksEntry {
+        BooksEntry {
             window,
             event,
             at: "2026-11-22T06:00:00Z".to_owned(),
@@ -250,7 +250,7 @@ mod tests {
     /// there but its end.
     #[test]
     fn a_torn_line_has_not_happened() {
-        let named = |event| Entry { asked: "é".to_owned(), ..entry(1, event, 0) };
+        let named = |event| BooksEntry { asked: "é".to_owned(), ..entry(1, event, 0) };
         let line = |event| serde_json::to_string(&named(event)).unwrap();
         let closed = line(WindowEvent::Closed);
         let inside_a_character = closed.find('é').unwrap() + 1;

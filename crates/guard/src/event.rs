@@ -11,7 +11,7 @@ use crate::kinds::kinds;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[allow(missing_docs)] // Each field is what its name says.
-pub enum Event {
+pub enum GuardEvent {
     /// It has begun to guard a primary.
     Guarding { place: String, version: String, asked: String, in_force: String, is_dry_run: bool },
     /// There is nothing to guard: commits are asked to wait for no standby.
@@ -56,21 +56,21 @@ pub enum Event {
     Ended { in_force: String, asked: String, window: Option<u64> },
 }
 
-impl Event {
+impl GuardEvent {
     /// True if it changes which standbys commits wait for or what is exposed, or if the guard could not
     /// change that.
     pub fn is_change(&self) -> bool {
         matches!(
             self,
-            Event::Changing { .. }
-                | Event::Adopted { .. }
-                | Event::Closed { .. }
-                | Event::NoRecord { .. }
+            GuardEvent::Changing { .. }
+                | GuardEvent::Adopted { .. }
+                | GuardEvent::Closed { .. }
+                | GuardEvent::NoRecord { .. }
         )
     }
 }
 
-kinds! { Event:
+kinds! { GuardEvent:
     Guarding => "guarding",
     NothingAsked => "nothing_asked",
     CommitsDoNotWait => "commits_do_not_wait",
@@ -94,10 +94,10 @@ kinds! { Event:
     Ended => "ended",
 }
 
-impl fmt::Display for Event {
+impl fmt::Display for GuardEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Event::Guarding { place, version, asked, in_force, is_dry_run } => {
+            GuardEvent::Guarding { place, version, asked, in_force, is_dry_run } => {
                 let verb = if *is_dry_run { "watching (dry run)" } else { "guarding" };
                 write!(
                     f,
@@ -109,57 +109,57 @@ impl fmt::Display for Event {
                     false => write!(f, ", {} is in force", called(in_force)),
                 }
             }
-            Event::NothingAsked => {
+            GuardEvent::NothingAsked => {
                 f.write_str("synchronous_standby_names is empty: nothing to guard until it is set")
             }
-            Event::Standby => {
+            GuardEvent::Standby => {
                 f.write_str("the server is a standby: doing nothing until it is promoted")
             }
-            Event::Lost { why } => write!(f, "no connection, trying again: {why}"),
-            Event::CommitsDoNotWait { synchronous_commit } => write!(
+            GuardEvent::Lost { why } => write!(f, "no connection, trying again: {why}"),
+            GuardEvent::CommitsDoNotWait { synchronous_commit } => write!(
                 f,
                 "synchronous_commit is {synchronous_commit} by default: commits wait for no \
                  standby unless their session says otherwise"
             ),
-            Event::Remote => f.write_str(
+            GuardEvent::Remote => f.write_str(
                 "the server is another machine: when the network between is down, nobody helps \
                  commits on; better run the guard there",
             ),
-            Event::TookOver { who } => {
+            GuardEvent::TookOver { who } => {
                 write!(f, "ended the session that an earlier guard has left: {who}")
             }
-            Event::ForeignLock { who } => write!(
+            GuardEvent::ForeignLock { who } => write!(
                 f,
                 "a session that is no guard's holds the lock of guards, and is passed over: {who}"
             ),
-            Event::NotReplayed { setting } => write!(
+            GuardEvent::NotReplayed { setting } => write!(
                 f,
                 "commits wait for standbys that have flushed them and do not replay: {} stays in force, \
                  because sessions that ask for less than remote_apply are served",
                 called(setting)
             ),
-            Event::StandbyCame { name, is_asked_for: true } => {
+            GuardEvent::StandbyCame { name, is_asked_for: true } => {
                 write!(f, "standby {name} is connected")
             }
-            Event::StandbyCame { name, is_asked_for: false } => write!(
+            GuardEvent::StandbyCame { name, is_asked_for: false } => write!(
                 f,
                 "standby {name} is connected, but synchronous_standby_names does not name it: no \
                  commit waits for it"
             ),
-            Event::StandbyGone { name } => write!(f, "standby {name} is gone"),
-            Event::Waiting { commits, seconds, grace_seconds } => write!(
+            GuardEvent::StandbyGone { name } => write!(f, "standby {name} is gone"),
+            GuardEvent::Waiting { commits, seconds, grace_seconds } => write!(
                 f,
                 "{commits} {} for a standby, the oldest for {seconds:.1} s; the grace is \
                  {grace_seconds} s",
                 if *commits == 1 { "commit waits" } else { "commits wait" }
             ),
-            Event::Changing { from, to, why, window, .. } => write!(
+            GuardEvent::Changing { from, to, why, window, .. } => write!(
                 f,
                 "{} instead of {}, because {why}; exposure window {window}",
                 called(to),
                 called(from)
             ),
-            Event::InForce { setting, released, after_ms } => {
+            GuardEvent::InForce { setting, released, after_ms } => {
                 write!(f, "{} is in force after {after_ms} ms", called(setting))?;
                 match released {
                     0 => Ok(()),
@@ -167,32 +167,34 @@ impl fmt::Display for Event {
                     n => write!(f, ", the {n} commits that waited have gone on"),
                 }
             }
-            Event::NotInForce { setting, waiting } => {
+            GuardEvent::NotInForce { setting, waiting } => {
                 write!(f, "{} shows no effect yet; commits that wait: {waiting}", called(setting))
             }
-            Event::WouldChange { from, to, why } => {
+            GuardEvent::WouldChange { from, to, why } => {
                 write!(f, "would put {} instead of {}, because {why}", called(to), called(from))
             }
-            Event::Adopted { setting, place } => {
+            GuardEvent::Adopted { setting, place } => {
                 write!(f, "another session has changed the setting: guarding {}", called(setting))?;
                 match place {
                     Some(place) => write!(f, ", as in {place}"),
                     None => Ok(()),
                 }
             }
-            Event::FileFault { why } => write!(
+            GuardEvent::FileFault { why } => write!(
                 f,
                 "an error in the configuration files, whose setting is not adopted until it is \
                  mended: {why}"
             ),
-            Event::Closed { window, why, .. } => write!(f, "exposure window {window} ends: {why}"),
-            Event::NoRecord { why } => {
+            GuardEvent::Closed { window, why, .. } => {
+                write!(f, "exposure window {window} ends: {why}")
+            }
+            GuardEvent::NoRecord { why } => {
                 write!(f, "until the record can be written, the setting is not lowered: {why}")
             }
-            Event::Ended { in_force, asked, window: None } if in_force == asked => {
+            GuardEvent::Ended { in_force, asked, window: None } if in_force == asked => {
                 f.write_str("ended; the setting is as it was asked for")
             }
-            Event::Ended { in_force, asked, window } => {
+            GuardEvent::Ended { in_force, asked, window } => {
                 write!(
                     f,
                     "ended, and left {} in force; {} is asked for",

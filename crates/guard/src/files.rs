@@ -4,7 +4,7 @@
 //! have called ALTER SYSTEM without a reload, which the guard's own would overwrite. Both stand here.
 
 use serde::Deserialize;
-use server::Setting;
+use server::SyncStandbysSetting;
 
 use crate::asked::{self, RequestedSetting, SettingOrigin};
 use crate::manager::ManagerTraces;
@@ -175,7 +175,7 @@ impl Files {
 
     /// The operator's setting, where the value in `postgresql.auto.conf` is a lowered one.
     fn hides(&self) -> Option<RequestedSetting> {
-        let in_force: Setting = self.auto.as_ref()?.text.parse().ok()?;
+        let in_force: SyncStandbysSetting = self.auto.as_ref()?.text.parse().ok()?;
         RequestedSetting::from_mark(&self.mark).filter(|asked| asked.is_lowered_to(&in_force))
     }
 }

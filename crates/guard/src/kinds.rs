@@ -22,7 +22,7 @@ pub(crate) use kinds;
 
 #[cfg(test)]
 mod tests {
-    use crate::{Error, Event, StatusFinding};
+    use crate::{Error, GuardEvent, StatusFinding};
 
     /// The page has a row for each kind of message, in the order of the code, and no other.
     #[test]
@@ -37,7 +37,7 @@ mod tests {
                 rows.map(|row| row["| `".len()..].split('`').next().expect("a word")).collect();
             assert_eq!(words, kinds, "{heading}");
         };
-        check("Events", Event::KINDS);
+        check("Events", GuardEvent::KINDS);
         check("Errors", Error::KINDS);
         check("Findings of the status", StatusFinding::KINDS);
     }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use tokio_postgres::types::PgLsn;
 
-use server::{Method, Setting, StandbyDemand};
+use server::{StandbyDemand, SyncMethod, SyncStandbysSetting};
 
 /// A position in the WAL.
 pub type Lsn = PgLsn;
@@ -12,14 +12,14 @@ pub type Lsn = PgLsn;
 #[derive(Clone, Debug, PartialEq)]
 pub struct PrimaryState {
     /// `synchronous_standby_names`, as it is in force.
-    pub setting: Setting,
+    pub setting: SyncStandbysSetting,
     /// Time at which the server has read its configuration last, in its words.
     pub loaded_at: String,
     /// Position up to which the WAL is flushed on the primary: everything that was acknowledged by
     /// now lies before it, and so does each commit in `waiting`.
     pub wal: Lsn,
     /// Its connected standbys.
-    pub standbys: Vec<Standby>,
+    pub standbys: Vec<WalSenderRow>,
     /// Commits that wait for a standby. Two looks that show the same name show the same wait.
     pub waiting: Vec<String>,
     /// True if the checkpointer, which decides whether commits wait at all, reads new settings at
@@ -29,7 +29,7 @@ pub struct PrimaryState {
 
 /// A row of `pg_stat_get_wal_senders()`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Standby {
+pub struct WalSenderRow {
     /// The WAL sender that serves it: another one after every reconnection.
     pub pid: i32,
     /// Its `application_name`.
@@ -62,12 +62,12 @@ impl PrimaryState {
     /// True if commits go on under the setting in force if only the standbys that `fit` confirm any.
     /// The server's own choice counts: among standbys of one priority it goes by their WAL senders'
     /// places in shared memory, which nobody else sees.
-    pub fn is_served(&self, fit: impl Fn(&Standby) -> bool) -> bool {
-        let Setting::Sync(demand) = &self.setting else { return true };
+    pub fn is_served(&self, fit: impl Fn(&WalSenderRow) -> bool) -> bool {
+        let SyncStandbysSetting::Sync(demand) = &self.setting else { return true };
         let mut chosen = self.chosen();
         match demand.method {
-            Method::Any => chosen.filter(|one| fit(one)).count() >= demand.count,
-            Method::First => self.chosen().count() >= demand.count && chosen.all(fit),
+            SyncMethod::Any => chosen.filter(|one| fit(one)).count() >= demand.count,
+            SyncMethod::First => self.chosen().count() >= demand.count && chosen.all(fit),
         }
     }
 
@@ -83,19 +83,19 @@ impl PrimaryState {
     }
 
     /// The position that as many standbys as the setting in force asks for have reached, each by one of its positions.
-    fn reached(&self, position: impl Fn(&Standby) -> Option<Lsn>) -> Option<Lsn> {
-        let Setting::Sync(demand) = &self.setting else { return None };
+    fn reached(&self, position: impl Fn(&WalSenderRow) -> Option<Lsn>) -> Option<Lsn> {
+        let SyncStandbysSetting::Sync(demand) = &self.setting else { return None };
         let reached: Vec<Lsn> = self.chosen().filter_map(position).collect();
         match demand.method {
-            Method::Any => nth_greatest(reached, demand.count),
-            Method::First if reached.len() < demand.count => None,
-            Method::First => reached.into_iter().min(),
+            SyncMethod::Any => nth_greatest(reached, demand.count),
+            SyncMethod::First if reached.len() < demand.count => None,
+            SyncMethod::First => reached.into_iter().min(),
         }
     }
 
     /// The standbys that commits wait for.
-    fn chosen(&self) -> impl Iterator<Item = &Standby> {
-        let is_chosen = |one: &&Standby| {
+    fn chosen(&self) -> impl Iterator<Item = &WalSenderRow> {
+        let is_chosen = |one: &&WalSenderRow| {
             let is_sync = matches!(one.sync_state, SyncState::Sync | SyncState::Quorum);
             is_sync && one.streams && one.flush.is_some()
         };
@@ -108,30 +108,30 @@ impl PrimaryState {
 /// known: all of them must fit where it would have to choose.
 pub(crate) fn would_serve(
     demand: &StandbyDemand,
-    standbys: &[Standby],
-    fit: impl Fn(&Standby) -> bool,
+    standbys: &[WalSenderRow],
+    fit: impl Fn(&WalSenderRow) -> bool,
 ) -> bool {
     let candidates = candidates(demand, standbys);
     match demand.method {
-        Method::Any => candidates.iter().filter(|one| fit(one)).count() >= demand.count,
+        SyncMethod::Any => candidates.iter().filter(|one| fit(one)).count() >= demand.count,
         // Those in front are waited for, fit or not.
-        Method::First => {
+        SyncMethod::First => {
             candidates.len() >= demand.count && possible(demand, standbys).into_iter().all(fit)
         }
     }
 }
 
 /// Up to where as many standbys as a setting that is not in force asks for have certainly flushed.
-pub(crate) fn would_confirm(demand: &StandbyDemand, standbys: &[Standby]) -> Option<Lsn> {
+pub(crate) fn would_confirm(demand: &StandbyDemand, standbys: &[WalSenderRow]) -> Option<Lsn> {
     let candidates = candidates(demand, standbys);
     if candidates.len() < demand.count {
         return None;
     }
     match demand.method {
-        Method::Any => {
+        SyncMethod::Any => {
             nth_greatest(candidates.iter().filter_map(|one| one.flush).collect(), demand.count)
         }
-        Method::First => possible(demand, standbys).iter().filter_map(|one| one.flush).min(),
+        SyncMethod::First => possible(demand, standbys).iter().filter_map(|one| one.flush).min(),
     }
 }
 
@@ -142,17 +142,17 @@ fn nth_greatest(mut flushed: Vec<Lsn>, number: usize) -> Option<Lsn> {
 
 /// The standbys of a `FIRST` list that the server may choose: those in front, and all that have the
 /// priority of the last of them.
-fn possible<'a>(demand: &StandbyDemand, standbys: &'a [Standby]) -> Vec<&'a Standby> {
+fn possible<'a>(demand: &StandbyDemand, standbys: &'a [WalSenderRow]) -> Vec<&'a WalSenderRow> {
     let candidates = candidates(demand, standbys);
-    let priority = |one: &Standby| demand.priority(&one.name);
+    let priority = |one: &WalSenderRow| demand.priority(&one.name);
     let last = candidates.get(demand.count.saturating_sub(1)).map(|one| priority(one));
     candidates.into_iter().filter(|one| last.is_none_or(|last| priority(one) <= last)).collect()
 }
 
 /// The standbys that the server would choose from, by their priority.
-fn candidates<'a>(demand: &StandbyDemand, standbys: &'a [Standby]) -> Vec<&'a Standby> {
+fn candidates<'a>(demand: &StandbyDemand, standbys: &'a [WalSenderRow]) -> Vec<&'a WalSenderRow> {
     let listed = standbys.iter().filter(|one| one.streams && one.flush.is_some());
-    let mut listed: Vec<(usize, &Standby)> =
+    let mut listed: Vec<(usize, &WalSenderRow)> =
         listed.filter_map(|one| Some((demand.priority(&one.name)?, one))).collect();
     listed.sort_by_key(|(priority, _)| *priority);
     listed.into_iter().map(|(_, one)| one).collect()
@@ -162,22 +162,30 @@ fn candidates<'a>(demand: &StandbyDemand, standbys: &'a [Standby]) -> Vec<&'a St
 mod tests {
     use super::*;
 
-    fn standby(name: &str, flush: u64) -> Standby {
+    fn standby(name: &str, flush: u64) -> WalSenderRow {
         let (flush, sync_state) = (Some(Lsn::from(flush)), SyncState::Async);
-        Standby { pid: 0, name: name.to_owned(), streams: true, flush, replay: flush, sync_state }
+        WalSenderRow {
+            pid: 0,
+            name: name.to_owned(),
+            streams: true,
+            flush,
+            replay: flush,
+            sync_state,
+        }
     }
 
     #[test]
     fn standbys_would_serve_and_confirm_as_the_server_counts() {
-        let deaf = Standby { flush: None, ..standby("a", 0) };
-        let behind = Standby { streams: false, ..standby("a", 9) };
-        let check = |setting: &str, standbys: &[Standby], served: bool, flushed: Option<u64>| {
-            let Setting::Sync(demand) = setting.parse().unwrap() else { panic!() };
-            // Standbys that have flushed up to 1 are connected and mute.
-            let fit = |one: &Standby| one.flush > Some(Lsn::from(1));
-            assert_eq!(would_serve(&demand, standbys, fit), served, "{setting}");
-            assert_eq!(would_confirm(&demand, standbys), flushed.map(Lsn::from), "{setting}");
-        };
+        let deaf = WalSenderRow { flush: None, ..standby("a", 0) };
+        let behind = WalSenderRow { streams: false, ..standby("a", 9) };
+        let check =
+            |setting: &str, standbys: &[WalSenderRow], served: bool, flushed: Option<u64>| {
+                let SyncStandbysSetting::Sync(demand) = setting.parse().unwrap() else { panic!() };
+                // Standbys that have flushed up to 1 are connected and mute.
+                let fit = |one: &WalSenderRow| one.flush > Some(Lsn::from(1));
+                assert_eq!(would_serve(&demand, standbys, fit), served, "{setting}");
+                assert_eq!(would_confirm(&demand, standbys), flushed.map(Lsn::from), "{setting}");
+            };
         check("a", &[], false, None);
         check("a", &[standby("a", 5)], true, Some(5));
         check("a", &[standby("other", 5)], false, None);
@@ -211,7 +219,7 @@ mod tests {
     fn what_is_in_force_is_read_from_the_servers_choice() {
         use SyncState::{Async, Potential, Quorum, Sync};
         let check = |setting: &str, standbys: &[(u64, SyncState)], served, flushed: Option<u64>| {
-            let rows = standbys.iter().map(|(flush, sync_state)| Standby {
+            let rows = standbys.iter().map(|(flush, sync_state)| WalSenderRow {
                 sync_state: *sync_state,
                 ..standby("x", *flush)
             });
@@ -223,7 +231,7 @@ mod tests {
                 waiting: Vec::new(),
                 settings_are_read: true,
             };
-            let fit = |one: &Standby| one.flush > Some(Lsn::from(1));
+            let fit = |one: &WalSenderRow| one.flush > Some(Lsn::from(1));
             assert_eq!(look.is_served(fit), served, "{setting} {standbys:?}");
             assert_eq!(look.confirmed(), flushed.map(Lsn::from), "{setting} {standbys:?}");
         };

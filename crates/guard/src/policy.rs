@@ -4,12 +4,12 @@ use std::time::Duration;
 
 /// Policy of the guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Policy {
+pub struct GuardPolicy {
     /// Longest time that commits may wait for a standby.
     pub grace: Duration,
 }
 
-impl Policy {
+impl GuardPolicy {
     /// The least grace: below it, a standby's usual hiccup would end sync mode.
     pub const GRACE_MIN: Duration = Duration::from_secs(1);
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::look::{Lsn, Standby};
+use crate::look::{Lsn, WalSenderRow};
 
 /// Time that has been observed, since the first look. Time in which the server was not looked at for
 /// long does not count: a server that was suspended has not waited for its standbys.
@@ -60,7 +60,7 @@ pub(crate) enum KeepUpPosition {
 
 impl KeepUpPosition {
     /// The position of a standby.
-    pub(crate) fn position(self, one: &Standby) -> Option<Lsn> {
+    pub(crate) fn position(self, one: &WalSenderRow) -> Option<Lsn> {
         match self {
             KeepUpPosition::Flush => one.flush,
             KeepUpPosition::Replay => one.flush.min(one.replay),
@@ -69,7 +69,7 @@ impl KeepUpPosition {
 }
 
 impl Standbys {
-    pub(crate) fn look(&mut self, seen: &[Standby], wal: Lsn, clock: Clock, soon: Duration) {
+    pub(crate) fn look(&mut self, seen: &[WalSenderRow], wal: Lsn, clock: Clock, soon: Duration) {
         self.0.retain(|pid, _| seen.iter().any(|one| one.pid == *pid && one.streams));
         for one in seen.iter().filter(|one| one.streams) {
             let new = || Pace::new(wal, clock);
@@ -81,7 +81,7 @@ impl Standbys {
     }
 
     /// Since when it has kept up; none if it does not.
-    pub(crate) fn kept_since(&self, one: &Standby, by: KeepUpPosition) -> Option<Clock> {
+    pub(crate) fn kept_since(&self, one: &WalSenderRow, by: KeepUpPosition) -> Option<Clock> {
         let paces = self.0.get(&one.pid)?;
         match by {
             KeepUpPosition::Flush => paces.flush.kept_since,

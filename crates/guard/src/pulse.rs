@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use crate::books::ExposureWindow;
-use crate::event::Event;
+use crate::event::GuardEvent;
 use crate::look::{Lsn, PrimaryState};
-use server::Setting;
+use server::SyncStandbysSetting;
 
 /// An observer of a running guard.
 pub trait GuardObserver {
     /// Something has happened.
-    fn tell(&mut self, event: &Event);
+    fn tell(&mut self, event: &GuardEvent);
 
     /// The guard has looked at the server, or has tried to. It comes at least every 25 s, however long
     /// the server takes to answer.
@@ -32,7 +32,7 @@ pub struct GuardPulse<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct PrimaryPulse<'a> {
     /// The setting that the operator asks for.
-    pub asked: &'a Setting,
+    pub asked: &'a SyncStandbysSetting,
     /// The state of the server.
     pub look: &'a PrimaryState,
     /// Position up to which commits were confirmed as asked.

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::asked;
 use crate::error::Error;
-use crate::look::{Lsn, PrimaryState, Standby, SyncState};
+use crate::look::{Lsn, PrimaryState, SyncState, WalSenderRow};
 use crate::manager::ManagerTraces;
 use crate::rights::GrantedRights;
 
@@ -80,7 +80,7 @@ impl ServerObservation {
         let Some(wal) = lsn(row.wal).filter(|_| !row.in_recovery) else {
             return Ok(ServerObservation::Standby);
         };
-        let standbys = row.standbys.into_iter().map(|one| Standby {
+        let standbys = row.standbys.into_iter().map(|one| WalSenderRow {
             pid: one.pid,
             name: one.name,
             // One that is told to stop confirms what it has until it has it all.

@@ -9,18 +9,18 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use server::{Control, Setting, Urgency};
+use server::{LoadControl, StopUrgency, SyncStandbysSetting};
 
 use crate::asked::RequestedSetting;
 use crate::books::ExposureLog;
 use crate::directory::Directory;
 use crate::error::Error;
-use crate::event::Event;
+use crate::event::GuardEvent;
 use crate::files::Files;
 use crate::look::PrimaryState;
 use crate::manager::{self, ManagerTraces};
 use crate::name::GuardName;
-use crate::policy::Policy;
+use crate::policy::GuardPolicy;
 use crate::pulse::{GuardObserver, GuardPulse, PrimaryPulse};
 use crate::rights::RequiredRight;
 use crate::row::{ConnectionFacts, ServerObservation};
@@ -32,13 +32,13 @@ use heed::AdoptedChanges;
 
 /// Options of a guard.
 #[derive(Clone)]
-pub struct Options {
+pub struct GuardOptions {
     /// The primary.
     pub server: server::Conninfo,
     /// Directory of state and record. Only a dry run needs none.
     pub state: Option<PathBuf>,
     /// Its policy.
-    pub policy: Policy,
+    pub policy: GuardPolicy,
     /// Say what would be done, and do nothing.
     pub dry_run: bool,
 }
@@ -46,8 +46,8 @@ pub struct Options {
 /// Guards until `stop`. The setting is left as it is then: to restore it without standbys would make
 /// commits hang, and the next guard goes on from there.
 pub fn run(
-    options: &Options,
-    stop: &Control,
+    options: &GuardOptions,
+    stop: &LoadControl,
     observer: &mut dyn GuardObserver,
 ) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -62,7 +62,7 @@ pub fn run(
 }
 
 struct Guard<'a> {
-    options: &'a Options,
+    options: &'a GuardOptions,
     observer: &'a mut dyn GuardObserver,
     keeps: Option<Persisted>,
     /// The name of its sessions; none in a dry run.
@@ -70,7 +70,7 @@ struct Guard<'a> {
     began: Instant,
     charge: Option<GuardedPrimary>,
     /// The last report of a trouble that goes on.
-    trouble: Option<Event>,
+    trouble: Option<GuardEvent>,
 }
 
 /// Files that it keeps on the disk; nothing in a dry run.
@@ -101,7 +101,10 @@ struct GuardedPrimary {
 }
 
 impl<'a> Guard<'a> {
-    fn new(options: &'a Options, observer: &'a mut dyn GuardObserver) -> Result<Guard<'a>, Error> {
+    fn new(
+        options: &'a GuardOptions,
+        observer: &'a mut dyn GuardObserver,
+    ) -> Result<Guard<'a>, Error> {
         let keeps = match &options.state {
             Some(path) if !options.dry_run => {
                 let directory = Directory::open(path)?;
@@ -118,9 +121,9 @@ impl<'a> Guard<'a> {
         Ok(Guard { options, observer, keeps, name, began, charge: None, trouble: None })
     }
 
-    async fn run(&mut self, stop: &Control) -> Result<(), Error> {
+    async fn run(&mut self, stop: &LoadControl) -> Result<(), Error> {
         let mut session = Some(self.connect(true).await?);
-        while stop.urgency() == Urgency::None {
+        while stop.urgency() == StopUrgency::None {
             let turned = match &session {
                 Some(session) => self.turn(session).await,
                 None => match self.connect(false).await {
@@ -136,7 +139,7 @@ impl<'a> Guard<'a> {
                 Ok(pause) => tokio::time::sleep(pause).await,
                 Err(error) if error.may_pass() => {
                     session = None;
-                    self.trouble(Event::Lost { why: error.to_string() });
+                    self.trouble(GuardEvent::Lost { why: error.to_string() });
                     tokio::time::sleep(RECONNECT_PAUSE).await;
                 }
                 Err(error) => return Err(error),
@@ -156,7 +159,7 @@ impl<'a> Guard<'a> {
             self.take(&session, is_first).await?;
         }
         match facts.timeline {
-            None => self.trouble(Event::Standby),
+            None => self.trouble(GuardEvent::Standby),
             Some(timeline) => self.take_charge(&session, facts, timeline).await?,
         }
         Ok(session)
@@ -194,7 +197,7 @@ impl<'a> Guard<'a> {
             let holder = match session.take().await? {
                 LockAttempt::Taken { foreign: None } => return Ok(()),
                 LockAttempt::Taken { foreign: Some(foreign) } => {
-                    self.tell(Event::ForeignLock { who: foreign.to_string() });
+                    self.tell(GuardEvent::ForeignLock { who: foreign.to_string() });
                     return Ok(());
                 }
                 LockAttempt::Refused(holder) => holder,
@@ -204,7 +207,7 @@ impl<'a> Guard<'a> {
             if ended != Some(holder.backend) && holder.name().is_some_and(precedes) {
                 session.end_session(&holder).await?;
                 ended = Some(holder.backend);
-                self.tell(Event::TookOver { who: holder.to_string() });
+                self.tell(GuardEvent::TookOver { who: holder.to_string() });
             }
             if Instant::now() < deadline {
                 tokio::time::sleep(TAKE_POLL).await;
@@ -224,7 +227,7 @@ impl<'a> Guard<'a> {
             ServerObservation::Primary(look) => look,
             ServerObservation::Standby => {
                 self.charge = None;
-                self.trouble(Event::Standby);
+                self.trouble(GuardEvent::Standby);
                 return Ok(STANDBY_POLL);
             }
         };
@@ -256,8 +259,8 @@ impl<'a> Guard<'a> {
     ) -> Result<AdoptedChanges, Error> {
         self.tell_of_standbys(charge, &look);
         charge.seen = Some(look.clone());
-        let goes_on = |trouble: &mut Event| {
-            matches!(trouble, Event::WouldChange { .. } | Event::NotReplayed { .. })
+        let goes_on = |trouble: &mut GuardEvent| {
+            matches!(trouble, GuardEvent::WouldChange { .. } | GuardEvent::NotReplayed { .. })
         };
         if look.waiting.is_empty() {
             self.trouble.take_if(goes_on);
@@ -275,15 +278,15 @@ impl<'a> Guard<'a> {
         match decision {
             GuardDecision::Nothing => self.mind_waiting(session, charge, &look).await?,
             GuardDecision::Hold { .. } => {
-                self.trouble(Event::NotReplayed { setting: look.setting.to_string() });
+                self.trouble(GuardEvent::NotReplayed { setting: look.setting.to_string() });
                 self.mind_waiting(session, charge, &look).await?;
             }
             GuardDecision::Change(change) if self.options.dry_run => {
                 charge.watch.unmade();
                 let (from, to) = (look.setting.to_string(), change.to.to_string());
                 let why = words(&change.why);
-                let trouble = Event::WouldChange { from, to, why };
-                let is_told = matches!(&self.trouble, Some(Event::WouldChange { .. }));
+                let trouble = GuardEvent::WouldChange { from, to, why };
+                let is_told = matches!(&self.trouble, Some(GuardEvent::WouldChange { .. }));
                 if !is_told {
                     self.trouble(trouble);
                 }
@@ -329,7 +332,7 @@ impl<'a> Guard<'a> {
             return Ok(());
         }
         charge.provoked_at = Some(Instant::now());
-        self.tell(Event::Waiting {
+        self.tell(GuardEvent::Waiting {
             commits,
             seconds: oldest.as_secs_f64(),
             grace_seconds: grace.as_secs_f64(),
@@ -345,17 +348,17 @@ impl<'a> Guard<'a> {
         };
         for name in now.difference(&before) {
             let is_asked_for = match &charge.asked.setting {
-                Setting::Off => true,
-                Setting::Sync(asked) => asked.priority(name).is_some(),
+                SyncStandbysSetting::Off => true,
+                SyncStandbysSetting::Sync(asked) => asked.priority(name).is_some(),
             };
-            self.tell(Event::StandbyCame { name: (*name).to_owned(), is_asked_for });
+            self.tell(GuardEvent::StandbyCame { name: (*name).to_owned(), is_asked_for });
         }
         for name in before.difference(&now) {
-            self.tell(Event::StandbyGone { name: (*name).to_owned() });
+            self.tell(GuardEvent::StandbyGone { name: (*name).to_owned() });
         }
     }
 
-    fn tell(&mut self, event: Event) {
+    fn tell(&mut self, event: GuardEvent) {
         self.observer.tell(&event);
     }
 
@@ -371,7 +374,7 @@ impl<'a> Guard<'a> {
     }
 
     /// Tells of something that goes on, once.
-    fn trouble(&mut self, event: Event) {
+    fn trouble(&mut self, event: GuardEvent) {
         if self.trouble.as_ref() != Some(&event) {
             self.observer.tell(&event);
             self.trouble = Some(event);

@@ -21,7 +21,7 @@ use server::{Conninfo, Limits};
 
 use crate::error::Error;
 use crate::files::Files;
-use crate::look::Standby;
+use crate::look::WalSenderRow;
 use crate::manager::{self, ManagerTraces};
 use crate::name::{APPLICATION, GuardName, LockHolder, LockHolders};
 use crate::rights::MARK;
@@ -466,6 +466,6 @@ fn holders_sql(version_num: Option<u32>) -> String {
 }
 
 /// Names of standbys that are connected, for messages.
-pub(crate) fn names(standbys: &[Standby]) -> BTreeSet<&str> {
+pub(crate) fn names(standbys: &[WalSenderRow]) -> BTreeSet<&str> {
     standbys.iter().map(|one| one.name.as_str()).collect()
 }

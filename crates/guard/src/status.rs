@@ -10,12 +10,12 @@ use crate::books::{self, ExposureWindow};
 use crate::directory::Directory;
 use crate::error::Error;
 use crate::finding::{StatusFinding, StatusVerdict};
-use crate::look::{PrimaryState, Standby};
+use crate::look::{PrimaryState, WalSenderRow};
 use crate::rights::RequiredRight;
 use crate::row::ServerObservation;
 use crate::session::{ServerAccess, Session};
 use crate::state::{self, GuardState};
-use server::Setting;
+use server::SyncStandbysSetting;
 
 /// Status of a guard and its server.
 #[derive(Debug, Serialize)]
@@ -138,8 +138,8 @@ async fn look(
         seen.is_confirmed = is_confirmed;
         seen.waiting = look.waiting.len();
         let names = match asked.setting {
-            Setting::Sync(demand) => demand.names,
-            Setting::Off => Vec::new(),
+            SyncStandbysSetting::Sync(demand) => demand.names,
+            SyncStandbysSetting::Off => Vec::new(),
         };
         seen.missing = missing(&names, &look.standbys);
         let is_asked_for =
@@ -177,7 +177,7 @@ async fn confirmed(
 }
 
 /// Names of a setting that no connected standby has.
-fn missing(names: &[String], standbys: &[Standby]) -> Vec<String> {
+fn missing(names: &[String], standbys: &[WalSenderRow]) -> Vec<String> {
     let is_there = |name: &String| standbys.iter().any(|one| one.name.eq_ignore_ascii_case(name));
     names.iter().filter(|name| *name != "*" && !is_there(name)).cloned().collect()
 }

@@ -9,22 +9,22 @@
 
 use std::time::Duration;
 
-use crate::look::{self, Lsn, PrimaryState, Standby};
-use crate::policy::{BLINK_MAX, EFFECT, GAP_MAX, Policy, SETTLE, STABLE_AFTER};
+use crate::look::{self, Lsn, PrimaryState, WalSenderRow};
+use crate::policy::{BLINK_MAX, EFFECT, GAP_MAX, GuardPolicy, SETTLE, STABLE_AFTER};
 use crate::progress::{Clock, KeepUpPosition, Standbys, Wait, Waiting};
-use server::Setting;
+use server::SyncStandbysSetting;
 
 /// Knowledge of the guard between two looks.
 #[derive(Clone, Debug)]
 pub struct GuardKnowledge {
-    policy: Policy,
+    policy: GuardPolicy,
     clock: Clock,
     looked_at: Option<Duration>,
     /// The setting that the operator asks for.
-    asked: Setting,
+    asked: SyncStandbysSetting,
     /// The setting that the guard has put in its place last, and the one before it: until the
     /// server has read the new one, the old one is in force.
-    ours: [Option<Setting>; 2],
+    ours: [Option<SyncStandbysSetting>; 2],
     /// True if an exposure window is open.
     is_exposed: bool,
     standbys: Standbys,
@@ -62,7 +62,7 @@ pub enum GuardDecision {
     /// Put another setting in force. A window must be open before.
     Change(SettingChange),
     /// Another session has changed the setting: this is what is asked for from now on.
-    Adopt(Setting),
+    Adopt(SyncStandbysSetting),
     /// The operator's setting is in force again, and everything that was acknowledged in the window
     /// has been confirmed as asked. Without a position: by nobody, another session switched sync
     /// mode off.
@@ -73,7 +73,7 @@ pub enum GuardDecision {
 #[derive(Clone, Debug, PartialEq)]
 pub struct SettingChange {
     /// The setting to put in force.
-    pub to: Setting,
+    pub to: SyncStandbysSetting,
     /// The reason.
     pub why: ChangeReason,
 }
@@ -111,7 +111,7 @@ pub enum ChangeReason {
 
 impl GuardKnowledge {
     /// Begins to watch for `asked`.
-    pub fn new(policy: Policy, asked: Setting) -> GuardKnowledge {
+    pub fn new(policy: GuardPolicy, asked: SyncStandbysSetting) -> GuardKnowledge {
         GuardKnowledge {
             policy,
             clock: Clock::ZERO,
@@ -136,7 +136,12 @@ impl GuardKnowledge {
     }
 
     /// Goes on where an earlier guard left off.
-    pub fn resume(&mut self, ours: Option<Setting>, confirmed: Option<Lsn>, flaps: u32) {
+    pub fn resume(
+        &mut self,
+        ours: Option<SyncStandbysSetting>,
+        confirmed: Option<Lsn>,
+        flaps: u32,
+    ) {
         // What is none of the levels was set by another session.
         self.ours = [ours.filter(|ours| self.asked.levels().contains(ours)), None];
         self.confirmed = confirmed;
@@ -146,14 +151,14 @@ impl GuardKnowledge {
 
     /// Goes on after a lost connection, or after a change that another guard has made. What was
     /// waited for counts on.
-    pub fn carry_on(&mut self, in_force: Setting) {
+    pub fn carry_on(&mut self, in_force: SyncStandbysSetting) {
         self.ours = [Some(in_force).filter(|ours| self.asked.levels().contains(ours)), None];
         // A change that was begun may not have been made.
         self.lowered_at = None;
     }
 
     /// Tells that another setting is asked for, which a person has put in force.
-    pub fn adopt(&mut self, setting: Setting) {
+    pub fn adopt(&mut self, setting: SyncStandbysSetting) {
         if setting != self.asked {
             (self.confirmed, self.by) = (None, KeepUpPosition::Flush);
         }
@@ -208,7 +213,7 @@ impl GuardKnowledge {
     }
 
     /// The setting that the operator asks for.
-    pub fn asked(&self) -> &Setting {
+    pub fn asked(&self) -> &SyncStandbysSetting {
         &self.asked
     }
 
@@ -252,9 +257,9 @@ impl GuardKnowledge {
         // A position that the primary has not reached is of a history that is no more.
         self.confirmed = self.confirmed.filter(|confirmed| *confirmed <= seen.wal);
         let confirmed = match &self.asked {
-            Setting::Off => None,
+            SyncStandbysSetting::Off => None,
             asked if *asked == seen.setting => seen.confirmed(),
-            Setting::Sync(asked) => look::would_confirm(asked, &seen.standbys),
+            SyncStandbysSetting::Sync(asked) => look::would_confirm(asked, &seen.standbys),
         };
         self.confirmed = self.confirmed.max(confirmed);
         let oldest = self.waiting.oldest(|_| true);
@@ -276,13 +281,13 @@ impl GuardKnowledge {
         }
     }
 
-    fn is_known(&self, setting: &Setting) -> bool {
+    fn is_known(&self, setting: &SyncStandbysSetting) -> bool {
         *setting == self.asked || self.ours.iter().flatten().any(|ours| ours == setting)
     }
 
     /// Lowers the number, or takes sync mode off, when commits cannot be served.
     fn lower(&mut self, seen: &PrimaryState) -> Option<Lowering> {
-        if seen.setting == Setting::Off || self.is_settling() {
+        if seen.setting == SyncStandbysSetting::Off || self.is_settling() {
             return None;
         }
         let (wait, why) = self.trouble(seen)?;
@@ -297,18 +302,18 @@ impl GuardKnowledge {
         // A form serves if the standbys that have what the commit waits for satisfy it. One that has said so
         // before it fell silent is tried once: it may only be slow.
         let due = Some(self.due(&wait));
-        let fits = |one: &Standby| by.position(one) >= due;
+        let fits = |one: &WalSenderRow| by.position(one) >= due;
         let weaker = self.asked.levels().into_iter().skip_while(|level| *level != seen.setting);
         let to = weaker.skip(1).find(|level| match level {
-            Setting::Off => false,
-            Setting::Sync(demand) => look::would_serve(demand, &seen.standbys, fits),
+            SyncStandbysSetting::Off => false,
+            SyncStandbysSetting::Sync(demand) => look::would_serve(demand, &seen.standbys, fits),
         });
         let to = match (to, &why) {
             (Some(to), _) => to,
             (None, ChangeReason::NotReplayed { waited }) => {
                 return Some(Lowering::Hold { waited: *waited });
             }
-            (None, _) => Setting::Off,
+            (None, _) => SyncStandbysSetting::Off,
         };
         if by == KeepUpPosition::Replay {
             self.by = KeepUpPosition::Replay;
@@ -362,7 +367,8 @@ impl GuardKnowledge {
         // Standbys that flush and do not replay are better than none.
         let by_flush =
             || stronger().find(|level| self.keeps(level, seen, KeepUpPosition::Flush, hold));
-        let to = by_all.or_else(|| if seen.setting == Setting::Off { by_flush() } else { None });
+        let to = by_all
+            .or_else(|| if seen.setting == SyncStandbysSetting::Off { by_flush() } else { None });
         let to = to?.clone();
         (self.raised_at, self.lowered_at, self.tried) = (Some(self.clock), None, None);
         Some(SettingChange { to, why: ChangeReason::Returned { hold } })
@@ -371,12 +377,12 @@ impl GuardKnowledge {
     /// True if the standbys that have kept up since `hold` ago would serve commits.
     fn keeps(
         &self,
-        setting: &Setting,
+        setting: &SyncStandbysSetting,
         seen: &PrimaryState,
         by: KeepUpPosition,
         hold: Duration,
     ) -> bool {
-        let Setting::Sync(demand) = setting else { return true };
+        let SyncStandbysSetting::Sync(demand) = setting else { return true };
         look::would_serve(demand, &seen.standbys, |one| {
             let kept_since = self.standbys.kept_since(one, by);
             kept_since.is_some_and(|since| self.clock - since >= hold)
@@ -393,8 +399,8 @@ impl GuardKnowledge {
             return GuardDecision::Nothing;
         }
         let confirmed = match &self.asked {
-            Setting::Off => None,
-            Setting::Sync(_) => {
+            SyncStandbysSetting::Off => None,
+            SyncStandbysSetting::Sync(_) => {
                 if !seen.settings_are_read {
                     return GuardDecision::Nothing;
                 }

@@ -9,11 +9,11 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::ExitCode;
 
-use crash::{Cursor, Flushes, Log, Request, WriteKind};
-use fault::disk::{self, Disk, DiskConfig, ImagePatch, Method, Program, now_ns};
+use crash::{DiskLog, FlushEffect, StateCursor, StatePlanRequest, WriteKind};
+use fault::disk::{self, DiskConfig, DiskProgram, FaultyDisk, ImagePatch, PowerCutMethod, now_ns};
 use guard::{GuardState, load_state};
-use os::init::{Init, Isolation};
-use os::user::User;
+use os::init::{Init, ProcessIsolation};
+use os::user::SystemUser;
 use terms::FileSystem;
 
 fn main() -> ExitCode {
@@ -29,10 +29,10 @@ fn a_state_is_whole_after_every_cut() {
     if !testing::skip::is_root() {
         return testing::skip::no_root();
     }
-    let init = Init::start(Isolation::Namespaces, None, &[]).unwrap();
+    let init = Init::start(ProcessIsolation::Namespaces, None, &[]).unwrap();
     let directory = tempfile::tempdir().unwrap();
-    let program = || Program { path: env::current_exe().unwrap(), args: vec!["disk".into()] };
-    let logged = Method::Block {
+    let program = || DiskProgram { path: env::current_exe().unwrap(), args: vec!["disk".into()] };
+    let logged = PowerCutMethod::Block {
         sector_bytes: 512,
         is_lying: false,
         log_bytes: Some(64 << 20),
@@ -52,8 +52,10 @@ fn a_state_is_whole_after_every_cut() {
     let recorded = disk.end_record(&init).unwrap();
     let base = recorded.base.expect("the image from before the log");
     let contents = directory.path().join("contents");
-    let log =
-        Log::read(&mut File::open(&recorded.log).unwrap(), &mut File::create(&contents).unwrap());
+    let log = DiskLog::read(
+        &mut File::open(&recorded.log).unwrap(),
+        &mut File::create(&contents).unwrap(),
+    );
     let log = log.unwrap();
     let kinds: Vec<Vec<WriteKind>> = log
         .entries
@@ -61,11 +63,11 @@ fn a_state_is_whole_after_every_cut() {
         .map(|entry| if entry.is_flush() { Vec::new() } else { vec![WriteKind::Other] })
         .collect();
     let mut replica =
-        new_disk(directory.path(), "state", Method::State { base, program: program() });
+        new_disk(directory.path(), "state", PowerCutMethod::State { base, program: program() });
     // What a disk that lies may have lost shows that a loss would be seen.
-    for (flushes, states) in [(Flushes::Honest, 40), (Flushes::Lying, 12)] {
-        let request = Request { states, seed: 7, flushes, sector_bytes: 512 };
-        let (mut cursor, mut older) = (Cursor::new(&log, flushes), 0);
+    for (flushes, states) in [(FlushEffect::Honest, 40), (FlushEffect::Lying, 12)] {
+        let request = StatePlanRequest { states, seed: 7, flushes, sector_bytes: 512 };
+        let (mut cursor, mut older) = (StateCursor::new(&log, flushes), 0);
         let plan = crash::plan(&log, &kinds, &request);
         assert!(plan.states.len() > states / 2, "{} states", plan.states.len());
         for planned in &plan.states {
@@ -82,28 +84,28 @@ fn a_state_is_whole_after_every_cut() {
                 }
                 // Nothing but a lie takes the file system.
                 Err(error) => {
-                    assert_eq!(flushes, Flushes::Lying, "{error}");
+                    assert_eq!(flushes, FlushEffect::Lying, "{error}");
                     Ok(None)
                 }
             };
             let is_kept = |found: u32| found + 1 >= known && found <= known + 1;
             match (found, flushes) {
                 (Ok(Some(found)), _) if is_kept(found) => {}
-                (_, Flushes::Lying) => older += 1,
+                (_, FlushEffect::Lying) => older += 1,
                 (found, _) => panic!("{found:?} after {known} states were saved: {planned:?}"),
             }
         }
-        assert_eq!(older > 0, flushes == Flushes::Lying, "{older} states were lost");
+        assert_eq!(older > 0, flushes == FlushEffect::Lying, "{older} states were lost");
     }
     replica.power_off(&init).unwrap();
     disk.power_off(&init).unwrap();
     init.end().unwrap();
 }
 
-fn new_disk(directory: &Path, name: &str, method: Method) -> Disk {
+fn new_disk(directory: &Path, name: &str, method: PowerCutMethod) -> FaultyDisk {
     let config = DiskConfig { size_bytes: 64 << 20, file_system: FileSystem::Ext4, method };
     let socket = directory.join(format!(".{name}"));
-    Disk::new(config, &directory.join(name), &socket, User::current())
+    FaultyDisk::new(config, &directory.join(name), &socket, SystemUser::current())
 }
 
 /// The state number so and so.

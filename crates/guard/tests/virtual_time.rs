@@ -7,10 +7,11 @@ mod world;
 use std::time::Duration;
 
 use guard::{
-    ChangeReason, GuardDecision, GuardKnowledge, Lsn, Policy, PrimaryState, Standby, SyncState,
+    ChangeReason, GuardDecision, GuardKnowledge, GuardPolicy, Lsn, PrimaryState, SyncState,
+    WalSenderRow,
 };
 use proptest::prelude::*;
-use server::Setting;
+use server::SyncStandbysSetting;
 use world::{Fate, World};
 
 const GRACE: Duration = Duration::from_secs(3);
@@ -95,9 +96,9 @@ fn a_silent_standby_in_front_is_passed_over_while_another_confirms() {
 #[test]
 fn a_standby_that_has_confirmed_and_fell_silent_is_tried_once() {
     for asked in ["s1, *", "2 (s1, s2)", "ANY 2 (*)"] {
-        let setting: Setting = asked.parse().unwrap();
-        let mut watch = GuardKnowledge::new(Policy { grace: GRACE }, setting.clone());
-        let standby = |pid, name: &str, flush: u64| Standby {
+        let setting: SyncStandbysSetting = asked.parse().unwrap();
+        let mut watch = GuardKnowledge::new(GuardPolicy { grace: GRACE }, setting.clone());
+        let standby = |pid, name: &str, flush: u64| WalSenderRow {
             pid,
             name: name.into(),
             streams: true,
@@ -114,7 +115,7 @@ fn a_standby_that_has_confirmed_and_fell_silent_is_tried_once() {
             settings_are_read: true,
         };
         let (mut now, mut made) = (Duration::ZERO, Vec::new());
-        while look.setting != Setting::Off && now < seconds(20.0) {
+        while look.setting != SyncStandbysSetting::Off && now < seconds(20.0) {
             if let GuardDecision::Change(change) = watch.decide(now, &look) {
                 made.push(change.to.to_string());
                 look.setting = change.to;
@@ -136,10 +137,10 @@ fn a_standby_that_has_confirmed_and_fell_silent_is_tried_once() {
 #[test]
 fn commits_that_a_standby_has_just_confirmed_are_let_go_on() {
     let check = |released_after: Duration, expected: Option<&str>| {
-        let asked: Setting = "s1".parse().unwrap();
-        let mut watch = GuardKnowledge::new(Policy { grace: GRACE }, asked.clone());
+        let asked: SyncStandbysSetting = "s1".parse().unwrap();
+        let mut watch = GuardKnowledge::new(GuardPolicy { grace: GRACE }, asked.clone());
         watch.resume(None, None, 1);
-        let standby = Standby {
+        let standby = WalSenderRow {
             pid: 1,
             name: "s1".into(),
             streams: true,
@@ -250,7 +251,7 @@ fn what_somebody_else_sets_is_what_is_asked_for() {
     world.run_until(seconds(10.0));
     world.set("s2");
     world.run_until(seconds(20.0));
-    assert_eq!(world.adopted, ["s2".parse::<Setting>().unwrap()]);
+    assert_eq!(world.adopted, ["s2".parse::<SyncStandbysSetting>().unwrap()]);
     world.fate("s1", Fate::Gone);
     world.run_until(seconds(40.0));
     check_changes(&world, &[]);
@@ -297,7 +298,7 @@ fn a_change_that_was_not_made_is_not_the_guards() {
     world.run_until(seconds(10.0));
     world.set("");
     world.run_until(seconds(11.0));
-    assert_eq!(world.adopted, [Setting::Off]);
+    assert_eq!(world.adopted, [SyncStandbysSetting::Off]);
     world.disk_is_full = false;
     world.fate("s1", Fate::Well);
     world.run_until(seconds(30.0));
@@ -308,7 +309,7 @@ fn a_change_that_was_not_made_is_not_the_guards() {
 #[test]
 fn a_confirmed_position_that_the_primary_has_not_reached_is_forgotten() {
     for (wal, expected) in [(1000, Some(1000)), (999, None)] {
-        let mut watch = GuardKnowledge::new(Policy { grace: GRACE }, "s1".parse().unwrap());
+        let mut watch = GuardKnowledge::new(GuardPolicy { grace: GRACE }, "s1".parse().unwrap());
         watch.resume(None, Some(Lsn::from(1000)), 0);
         let look = PrimaryState {
             setting: "s1".parse().unwrap(),

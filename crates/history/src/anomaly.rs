@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Something that a history shows and that some isolation level forbids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Anomaly {
+pub enum IsolationAnomaly {
     /// A committed transaction read a value that an aborted one wrote.
     G1a,
     /// A committed transaction read a value that another one overwrote before it committed.
@@ -30,7 +30,7 @@ pub enum Anomaly {
     /// A snapshot of all accounts with another sum than the one that every transfer keeps.
     WrongTotal,
     /// A cycle of dependencies.
-    Cycle(Cycle, Order),
+    Cycle(CycleKind, CycleOrder),
     /// A session read a version that is older than one which it had read before.
     MonotonicReads,
     /// A session did not read what it had written.
@@ -41,7 +41,7 @@ pub enum Anomaly {
 
 /// The kinds of cycles, by the dependencies that they are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Cycle {
+pub enum CycleKind {
     /// Write dependencies only.
     G0,
     /// Write and read dependencies.
@@ -59,7 +59,7 @@ pub enum Cycle {
 
 /// The order, beside the dependencies, that a cycle needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Order {
+pub enum CycleOrder {
     /// None.
     Data,
     /// The order of the transactions of one client.
@@ -68,85 +68,95 @@ pub enum Order {
     Realtime,
 }
 
-impl Cycle {
+impl CycleKind {
     /// Each kind, from the one that the weakest level forbids on.
-    pub const ALL: [Cycle; 6] = [
-        Cycle::G0,
-        Cycle::G1c,
-        Cycle::GSingle,
-        Cycle::LongFork,
-        Cycle::GNonadjacent,
-        Cycle::G2Item,
+    pub const ALL: [CycleKind; 6] = [
+        CycleKind::G0,
+        CycleKind::G1c,
+        CycleKind::GSingle,
+        CycleKind::LongFork,
+        CycleKind::GNonadjacent,
+        CycleKind::G2Item,
     ];
 
     const fn name(self) -> &'static str {
         match self {
-            Cycle::G0 => "G0",
-            Cycle::G1c => "G1c",
-            Cycle::GSingle => "G-single",
-            Cycle::LongFork => "long fork",
-            Cycle::GNonadjacent => "G-nonadjacent",
-            Cycle::G2Item => "G2-item",
+            CycleKind::G0 => "G0",
+            CycleKind::G1c => "G1c",
+            CycleKind::GSingle => "G-single",
+            CycleKind::LongFork => "long fork",
+            CycleKind::GNonadjacent => "G-nonadjacent",
+            CycleKind::G2Item => "G2-item",
         }
     }
 }
 
-impl Anomaly {
+impl IsolationAnomaly {
     /// The meaning in a few words.
     pub const fn meaning(self) -> &'static str {
         match self {
-            Anomaly::G1a => "a value of an aborted transaction was read",
-            Anomaly::G1b => "a value was read that its transaction overwrote before it committed",
-            Anomaly::DirtyUpdate => "a value of an aborted transaction was changed",
-            Anomaly::Internal => "a transaction contradicts its own earlier reads",
-            Anomaly::OwnWriteUnseen => "a transaction did not read what it had written itself",
-            Anomaly::LostUpdate => "two transactions read one version and both wrote the key",
-            Anomaly::FutureRead => "a transaction read what it wrote only afterwards",
-            Anomaly::UnwrittenRead => "a value was read that nobody wrote",
-            Anomaly::DuplicateElements => "a list holds one element twice",
-            Anomaly::IncompatibleOrder => "two reads of a list, neither a prefix of the other",
-            Anomaly::CyclicVersions => "versions of a register that each follow the other",
-            Anomaly::WrongTotal => {
+            IsolationAnomaly::G1a => "a value of an aborted transaction was read",
+            IsolationAnomaly::G1b => {
+                "a value was read that its transaction overwrote before it committed"
+            }
+            IsolationAnomaly::DirtyUpdate => "a value of an aborted transaction was changed",
+            IsolationAnomaly::Internal => "a transaction contradicts its own earlier reads",
+            IsolationAnomaly::OwnWriteUnseen => {
+                "a transaction did not read what it had written itself"
+            }
+            IsolationAnomaly::LostUpdate => {
+                "two transactions read one version and both wrote the key"
+            }
+            IsolationAnomaly::FutureRead => "a transaction read what it wrote only afterwards",
+            IsolationAnomaly::UnwrittenRead => "a value was read that nobody wrote",
+            IsolationAnomaly::DuplicateElements => "a list holds one element twice",
+            IsolationAnomaly::IncompatibleOrder => {
+                "two reads of a list, neither a prefix of the other"
+            }
+            IsolationAnomaly::CyclicVersions => "versions of a register that each follow the other",
+            IsolationAnomaly::WrongTotal => {
                 "the balances read at once have another sum than all transfers keep"
             }
-            Anomaly::MonotonicReads => "a session read an older version than before",
-            Anomaly::ReadYourWrites => "a session did not read its own write",
-            Anomaly::WritesFollowReads => {
+            IsolationAnomaly::MonotonicReads => "a session read an older version than before",
+            IsolationAnomaly::ReadYourWrites => "a session did not read its own write",
+            IsolationAnomaly::WritesFollowReads => {
                 "a write was seen without what its session had read before"
             }
-            Anomaly::Cycle(cycle, _) => match cycle {
-                Cycle::G0 => "a cycle of writes",
-                Cycle::G1c => "a cycle of writes and reads",
-                Cycle::GSingle => "a cycle with one anti-dependency",
-                Cycle::LongFork => "two readers saw two writes in different orders",
-                Cycle::GNonadjacent => "a cycle whose anti-dependencies are not adjacent",
-                Cycle::G2Item => "a cycle with adjacent anti-dependencies (write skew)",
+            IsolationAnomaly::Cycle(cycle, _) => match cycle {
+                CycleKind::G0 => "a cycle of writes",
+                CycleKind::G1c => "a cycle of writes and reads",
+                CycleKind::GSingle => "a cycle with one anti-dependency",
+                CycleKind::LongFork => "two readers saw two writes in different orders",
+                CycleKind::GNonadjacent => "a cycle whose anti-dependencies are not adjacent",
+                CycleKind::G2Item => "a cycle with adjacent anti-dependencies (write skew)",
             },
         }
     }
 }
 
-impl fmt::Display for Anomaly {
+impl fmt::Display for IsolationAnomaly {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self {
-            Anomaly::G1a => "G1a",
-            Anomaly::G1b => "G1b",
-            Anomaly::DirtyUpdate => "dirty update",
-            Anomaly::Internal => "internal",
-            Anomaly::OwnWriteUnseen => "own write unseen",
-            Anomaly::LostUpdate => "lost update",
-            Anomaly::FutureRead => "future read",
-            Anomaly::UnwrittenRead => "unwritten read",
-            Anomaly::DuplicateElements => "duplicate elements",
-            Anomaly::IncompatibleOrder => "incompatible order",
-            Anomaly::CyclicVersions => "cyclic versions",
-            Anomaly::WrongTotal => "wrong total",
-            Anomaly::MonotonicReads => "monotonic reads",
-            Anomaly::ReadYourWrites => "read your writes",
-            Anomaly::WritesFollowReads => "writes follow reads",
-            Anomaly::Cycle(cycle, Order::Data) => return f.write_str(cycle.name()),
-            Anomaly::Cycle(cycle, Order::Process) => return write!(f, "{}-process", cycle.name()),
-            Anomaly::Cycle(cycle, Order::Realtime) => {
+            IsolationAnomaly::G1a => "G1a",
+            IsolationAnomaly::G1b => "G1b",
+            IsolationAnomaly::DirtyUpdate => "dirty update",
+            IsolationAnomaly::Internal => "internal",
+            IsolationAnomaly::OwnWriteUnseen => "own write unseen",
+            IsolationAnomaly::LostUpdate => "lost update",
+            IsolationAnomaly::FutureRead => "future read",
+            IsolationAnomaly::UnwrittenRead => "unwritten read",
+            IsolationAnomaly::DuplicateElements => "duplicate elements",
+            IsolationAnomaly::IncompatibleOrder => "incompatible order",
+            IsolationAnomaly::CyclicVersions => "cyclic versions",
+            IsolationAnomaly::WrongTotal => "wrong total",
+            IsolationAnomaly::MonotonicReads => "monotonic reads",
+            IsolationAnomaly::ReadYourWrites => "read your writes",
+            IsolationAnomaly::WritesFollowReads => "writes follow reads",
+            IsolationAnomaly::Cycle(cycle, CycleOrder::Data) => return f.write_str(cycle.name()),
+            IsolationAnomaly::Cycle(cycle, CycleOrder::Process) => {
+                return write!(f, "{}-process", cycle.name());
+            }
+            IsolationAnomaly::Cycle(cycle, CycleOrder::Realtime) => {
                 return write!(f, "{}-realtime", cycle.name());
             }
         };

@@ -10,27 +10,27 @@ use crate::index::Index;
 use crate::lists::ListJudge;
 use crate::proof::{self, KnownOrder, ProvedLevels};
 use crate::registers::RegisterJudge;
-use crate::staleness::{self, Staleness};
-use crate::witness::{self, Witness};
+use crate::staleness::{self, ReadStaleness};
+use crate::witness::{self, AnomalyWitness};
 use crate::{
-    Anomaly, Cycle, Fault, FaultKind, History, Kind, Level, Operation, Order, Outcome, orders,
-    sessions,
+    CycleKind, CycleOrder, FaultKind, History, HistoryFault, IsolationAnomaly, IsolationLevel,
+    ObjectKind, Operation, TransactionOutcome, orders, sessions,
 };
 
 /// Findings about a history.
 #[derive(Clone, Debug, Default)]
-pub struct Findings {
+pub struct HistoryFindings {
     /// The anomalies, and how often each was found.
-    pub anomalies: BTreeMap<Anomaly, u64>,
+    pub anomalies: BTreeMap<IsolationAnomaly, u64>,
     /// The smallest witnesses of each.
-    pub witnesses: Vec<Witness>,
+    pub witnesses: Vec<AnomalyWitness>,
     /// Searches were given up: there may be more than was counted, and smaller witnesses.
     pub is_partial: bool,
     /// Faults of the history, and what is not judged because of them.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<HistoryFault>,
     /// Ages of the reads of each workload, in the order of [`History::groups`]. Empty where it
     /// cannot be told.
-    pub staleness: Vec<Staleness>,
+    pub staleness: Vec<ReadStaleness>,
     /// Transactions by their outcomes.
     pub counted: OutcomeCounts,
     /// Writes, and how many of them others read.
@@ -62,34 +62,37 @@ pub struct OutcomeCounts {
 
 /// The answer for one level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Judgement {
+pub enum LevelJudgement {
     /// Enough was seen, all of it was judged, and an order of all versions shows the level.
     Holds,
     /// Something was.
     Violated,
-    /// Nothing was found, and that shows nothing: [`Findings::doubts`] says why.
+    /// Nothing was found, and that shows nothing: [`HistoryFindings::doubts`] says why.
     CannotTell,
 }
 
-impl Findings {
+impl HistoryFindings {
     /// The anomalies that a level forbids, with their counts.
-    pub fn forbidden(&self, level: Level) -> impl Iterator<Item = (Anomaly, u64)> {
+    pub fn forbidden(
+        &self,
+        level: IsolationLevel,
+    ) -> impl Iterator<Item = (IsolationAnomaly, u64)> {
         let counts = self.anomalies.iter().map(|(anomaly, count)| (*anomaly, *count));
         counts.filter(move |(anomaly, _)| level.forbids(*anomaly))
     }
 
     /// Judges whether the history may come from a database that provides a level. That nothing was found is
     /// never enough for "holds".
-    pub fn judge(&self, level: Level) -> Judgement {
+    pub fn judge(&self, level: IsolationLevel) -> LevelJudgement {
         match (self.forbidden(level).next(), self.doubts(level).is_empty()) {
-            (Some(_), _) => Judgement::Violated,
-            (None, false) => Judgement::CannotTell,
-            (None, true) => Judgement::Holds,
+            (Some(_), _) => LevelJudgement::Violated,
+            (None, false) => LevelJudgement::CannotTell,
+            (None, true) => LevelJudgement::Holds,
         }
     }
 
     /// The reasons for which a level cannot be said to hold where nothing was found.
-    pub fn doubts(&self, level: Level) -> Vec<LevelDoubt> {
+    pub fn doubts(&self, level: IsolationLevel) -> Vec<LevelDoubt> {
         let has = |is: fn(&FaultKind) -> bool| self.faults.iter().any(|fault| is(&fault.what));
         let is_incomplete = self.unexplained > 0
             || has(|wrong| match wrong {
@@ -98,12 +101,12 @@ impl Findings {
                 FaultKind::CutOff | FaultKind::FileMissing => true,
                 FaultKind::Line(_) | FaultKind::Gap { .. } | FaultKind::WrittenTwice { .. } => true,
             });
-        let is_strict = level == Level::StrictSerializable;
+        let is_strict = level == IsolationLevel::StrictSerializable;
         let are_apart = is_strict && has(|wrong| matches!(wrong, FaultKind::ClocksApart { .. }));
         let has_order = self.unordered_keys == 0 || self.proved.has(level);
         let doubts = [
             (self.counted.committed == 0).then_some(LevelDoubt::NothingCommitted),
-            self.observed.doubt(level >= Level::Serializable),
+            self.observed.doubt(level >= IsolationLevel::Serializable),
             is_incomplete.then_some(LevelDoubt::Incomplete),
             are_apart.then_some(LevelDoubt::ClocksApart),
             self.unclocked
@@ -115,32 +118,32 @@ impl Findings {
     }
 
     /// The number of an anomaly.
-    pub fn count(&self, anomaly: Anomaly) -> u64 {
+    pub fn count(&self, anomaly: IsolationAnomaly) -> u64 {
         // An anomaly that was never seen has no entry.
         self.anomalies.get(&anomaly).copied().unwrap_or(0)
     }
 
     /// The number of cycles of one kind, whatever order they need.
-    pub fn cycles(&self, cycle: Cycle) -> u64 {
-        [Order::Data, Order::Process, Order::Realtime]
-            .map(|order| self.count(Anomaly::Cycle(cycle, order)))
+    pub fn cycles(&self, cycle: CycleKind) -> u64 {
+        [CycleOrder::Data, CycleOrder::Process, CycleOrder::Realtime]
+            .map(|order| self.count(IsolationAnomaly::Cycle(cycle, order)))
             .iter()
             .sum()
     }
 }
 
 /// Judges a history: the time that this takes grows with its length.
-pub fn check(history: &History) -> Findings {
+pub fn check(history: &History) -> HistoryFindings {
     let mut evidence = Evidence::default();
     let (counted, unclocked) = (counted(history), unclocked(history));
-    let mut findings = Findings { counted, unclocked, ..Findings::default() };
+    let mut findings = HistoryFindings { counted, unclocked, ..HistoryFindings::default() };
     let index = Index::of(history);
     let fates = Fates::new(history, &index);
     let mut lists = Lists::new(history, &fates);
     for key in 0..history.keys() as u32 {
         match history.key(key).0 {
-            Kind::List => lists.one(key, &index, &mut evidence),
-            Kind::Register => {
+            ObjectKind::List => lists.one(key, &index, &mut evidence),
+            ObjectKind::Register => {
                 RegisterJudge::new(history, &fates, key, &mut evidence).judge(index.uses(key));
             }
         }
@@ -158,13 +161,13 @@ pub fn check(history: &History) -> Findings {
     match clocks {
         None => {
             evidence.absorb(sessions);
-            staleness.iter_mut().for_each(Staleness::sort);
+            staleness.iter_mut().for_each(ReadStaleness::sort);
             findings.staleness = staleness;
         }
         Some((ns, reader)) => {
             let (file, line) = history.place(&history.transactions()[reader as usize]);
             let what = FaultKind::ClocksApart { ns };
-            findings.faults.push(Fault { file: file.to_owned(), line, what });
+            findings.faults.push(HistoryFault { file: file.to_owned(), line, what });
         }
     }
     gather(history, &evidence, &cycles, &mut findings);
@@ -182,13 +185,13 @@ fn unclocked(history: &History) -> Option<u64> {
 struct Lists<'h> {
     history: &'h History,
     fates: &'h Fates,
-    staleness: Vec<Staleness>,
+    staleness: Vec<ReadStaleness>,
     sessions: Evidence,
 }
 
 impl<'h> Lists<'h> {
     fn new(history: &'h History, fates: &'h Fates) -> Lists<'h> {
-        let staleness = vec![Staleness::default(); history.groups().len()];
+        let staleness = vec![ReadStaleness::default(); history.groups().len()];
         Lists { history, fates, staleness, sessions: Evidence::default() }
     }
 
@@ -246,11 +249,11 @@ fn counted(history: &History) -> OutcomeCounts {
     let mut counted = OutcomeCounts::default();
     for transaction in history.transactions() {
         match transaction.outcome {
-            Outcome::Committed => counted.committed += 1,
-            Outcome::Failed => counted.failed += 1,
-            Outcome::Unknown => counted.unknown += 1,
+            TransactionOutcome::Committed => counted.committed += 1,
+            TransactionOutcome::Failed => counted.failed += 1,
+            TransactionOutcome::Unknown => counted.unknown += 1,
         }
-        if transaction.outcome == Outcome::Committed {
+        if transaction.outcome == TransactionOutcome::Committed {
             let operations = history.operations(transaction);
             let is_write = |one: &&Operation| {
                 matches!(one, Operation::Append { .. } | Operation::Write { .. })
@@ -277,7 +280,7 @@ fn accounts(history: &History, fates: &Fates, evidence: &mut Evidence) {
             evidence.observed.snapshots_differ |= *first.get_or_insert(seen) != seen;
             let sum = witness::sum(seen);
             if sum != i128::from(total) {
-                evidence.see(Anomaly::WrongTotal, &[number], || {
+                evidence.see(IsolationAnomaly::WrongTotal, &[number], || {
                     format!("{{0}} read balances of {sum} in all, and not {total}")
                 });
             }
@@ -285,9 +288,9 @@ fn accounts(history: &History, fates: &Fates, evidence: &mut Evidence) {
     }
 }
 
-fn gather(history: &History, evidence: &Evidence, cycles: &Cycles, findings: &mut Findings) {
+fn gather(history: &History, evidence: &Evidence, cycles: &Cycles, findings: &mut HistoryFindings) {
     findings.anomalies = evidence.counts.clone();
-    let seen = evidence.sightings.iter().map(|one| Witness::of_sighting(history, one));
+    let seen = evidence.sightings.iter().map(|one| AnomalyWitness::of_sighting(history, one));
     findings.witnesses.extend(seen);
     for found in &cycles.found {
         // What the lists have shown is counted there.
@@ -298,7 +301,7 @@ fn gather(history: &History, evidence: &Evidence, cycles: &Cycles, findings: &mu
         let smallest = found.smallest.iter();
         findings
             .witnesses
-            .extend(smallest.map(|cycle| Witness::of_cycle(history, found.anomaly, cycle)));
+            .extend(smallest.map(|cycle| AnomalyWitness::of_cycle(history, found.anomaly, cycle)));
     }
     findings.witnesses.sort_by_key(|witness| (witness.anomaly, witness.transactions.len()));
     findings.is_partial = cycles.is_partial;

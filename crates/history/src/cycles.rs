@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::components::{Components, Graph};
 use crate::evidence::{Dependency, Edge};
 use crate::search::{Arc, CycleSearch, CycleStep, Machine};
-use crate::{Anomaly, Cycle, Order};
+use crate::{CycleKind, CycleOrder, IsolationAnomaly};
 
 /// Examples kept of each kind.
 const EXAMPLES: usize = 3;
@@ -27,7 +27,7 @@ pub(crate) struct Cycles {
 /// The cycles of one kind.
 #[derive(Clone, Debug)]
 pub(crate) struct FoundKind {
-    pub(crate) anomaly: Anomaly,
+    pub(crate) anomaly: IsolationAnomaly,
     pub(crate) count: u64,
     pub(crate) smallest: Vec<Vec<CycleStep>>,
     /// The transactions of those that were counted.
@@ -67,7 +67,7 @@ impl Dependencies {
 
 impl Cycles {
     /// Counts a cycle, unless one of the same transactions was.
-    pub(crate) fn add(&mut self, anomaly: Anomaly, cycle: Vec<CycleStep>) {
+    pub(crate) fn add(&mut self, anomaly: IsolationAnomaly, cycle: Vec<CycleStep>) {
         let at = self.found.iter().position(|found| found.anomaly == anomaly);
         let at = at.unwrap_or_else(|| {
             let (smallest, seen) = (Vec::new(), HashSet::new());
@@ -86,7 +86,7 @@ impl Cycles {
         found.smallest.truncate(EXAMPLES);
     }
 
-    pub(crate) fn has(&self, anomaly: Anomaly) -> bool {
+    pub(crate) fn has(&self, anomaly: IsolationAnomaly) -> bool {
         self.found.iter().any(|found| found.anomaly == anomaly)
     }
 
@@ -100,25 +100,25 @@ impl Cycles {
         let reads = dependencies.components(|dependency| dependency <= Dependency::Read);
         let apart = SplitComponents::new(dependencies, &all);
         let mut search = CycleSearch::new(dependencies.graph.nodes());
-        for cycle in Cycle::ALL {
+        for cycle in CycleKind::ALL {
             let first = match cycle {
-                Cycle::G0 => Dependency::Write,
-                Cycle::G1c => Dependency::Read,
+                CycleKind::G0 => Dependency::Write,
+                CycleKind::G1c => Dependency::Read,
                 _ => Dependency::Anti,
             };
             let firsts = dependencies.arcs().filter(|(from, arc)| {
                 arc.dependency == first
                     && match cycle {
-                        Cycle::G0 => writes.join(*from, arc.to),
-                        Cycle::G1c => reads.join(*from, arc.to),
-                        Cycle::G2Item => all.join(*from, arc.to),
+                        CycleKind::G0 => writes.join(*from, arc.to),
+                        CycleKind::G1c => reads.join(*from, arc.to),
+                        CycleKind::G2Item => all.join(*from, arc.to),
                         _ => apart.join(*from, arc.to),
                     }
             });
             search.budget = dependencies.budget();
             for (from, arc) in firsts {
                 let machine = Machine { cycle, begins_anti: first == Dependency::Anti };
-                let found = self.has(Anomaly::Cycle(cycle, Order::Data));
+                let found = self.has(IsolationAnomaly::Cycle(cycle, CycleOrder::Data));
                 let most = if found { PLACES_MOST } else { u64::MAX };
                 if search.budget == 0 {
                     self.is_partial = true;
@@ -143,7 +143,7 @@ impl Cycles {
         let mut cycle = vec![CycleStep { transaction: from, key, dependency }];
         cycle.extend(way);
         if is_simple(&cycle) {
-            self.add(Anomaly::Cycle(kind_of(&cycle), Order::Data), cycle);
+            self.add(IsolationAnomaly::Cycle(kind_of(&cycle), CycleOrder::Data), cycle);
         }
     }
 
@@ -158,17 +158,18 @@ impl Cycles {
         search: &mut CycleSearch,
     ) {
         search.budget = u64::MAX;
-        let not_adjacent = [Cycle::GSingle, Cycle::LongFork, Cycle::GNonadjacent];
+        let not_adjacent = [CycleKind::GSingle, CycleKind::LongFork, CycleKind::GNonadjacent];
         for (named, cycle) in
-            [(&not_adjacent[..], Cycle::GNonadjacent), (&Cycle::ALL[..], Cycle::G2Item)]
+            [(&not_adjacent[..], CycleKind::GNonadjacent), (&CycleKind::ALL[..], CycleKind::G2Item)]
         {
-            if named.iter().any(|cycle| self.has(Anomaly::Cycle(*cycle, Order::Data))) {
+            if named.iter().any(|cycle| self.has(IsolationAnomaly::Cycle(*cycle, CycleOrder::Data)))
+            {
                 continue;
             }
             let machine = Machine { cycle, begins_anti: true };
             let mut walks = dependencies.arcs().filter_map(|(from, arc)| {
                 let is_joined = match cycle {
-                    Cycle::GNonadjacent => apart.join(from, arc.to),
+                    CycleKind::GNonadjacent => apart.join(from, arc.to),
                     _ => all.join(from, arc.to),
                 };
                 if arc.dependency != Dependency::Anti || !is_joined {
@@ -181,7 +182,7 @@ impl Cycles {
                 way.map(|(way, _)| std::iter::once(first).chain(way).collect())
             });
             if let Some(walk) = walks.next() {
-                self.add(Anomaly::Cycle(cycle, Order::Data), walk);
+                self.add(IsolationAnomaly::Cycle(cycle, CycleOrder::Data), walk);
             }
         }
     }
@@ -193,19 +194,19 @@ fn is_simple(cycle: &[CycleStep]) -> bool {
 }
 
 /// The kind of a cycle, by its dependencies.
-pub(crate) fn kind_of(cycle: &[CycleStep]) -> Cycle {
+pub(crate) fn kind_of(cycle: &[CycleStep]) -> CycleKind {
     let is = |at: usize, dependency| cycle[at % cycle.len()].dependency == dependency;
     let anti: Vec<usize> = (0..cycle.len()).filter(|at| is(*at, Dependency::Anti)).collect();
     let is_adjacent = anti.len() > 1 && anti.iter().any(|at| is(at + 1, Dependency::Anti));
     let alternates =
         || cycle.len() == 2 * anti.len() && anti.iter().all(|at| is(at + 1, Dependency::Read));
     match anti.len() {
-        0 if cycle.iter().any(|step| step.dependency == Dependency::Read) => Cycle::G1c,
-        0 => Cycle::G0,
-        1 => Cycle::GSingle,
-        _ if is_adjacent => Cycle::G2Item,
-        _ if alternates() => Cycle::LongFork,
-        _ => Cycle::GNonadjacent,
+        0 if cycle.iter().any(|step| step.dependency == Dependency::Read) => CycleKind::G1c,
+        0 => CycleKind::G0,
+        1 => CycleKind::GSingle,
+        _ if is_adjacent => CycleKind::G2Item,
+        _ if alternates() => CycleKind::LongFork,
+        _ => CycleKind::GNonadjacent,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::registers::UnorderedRegister;
-use crate::{Anomaly, Fault, History, Key};
+use crate::{History, HistoryFault, IsolationAnomaly, Key};
 
 /// The reason why one transaction comes before another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,7 +32,7 @@ pub(crate) struct Edge {
 /// An anomaly that was seen without a cycle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AnomalySighting {
-    pub(crate) anomaly: Anomaly,
+    pub(crate) anomaly: IsolationAnomaly,
     /// The transactions, those that explain it first.
     pub(crate) transactions: Vec<u32>,
     /// The explanation; `{0}` stands for the first of the transactions, and so on.
@@ -83,9 +83,9 @@ pub(crate) struct Evidence {
     pub(crate) observed: ObservedWrites,
     /// Reads of values that nobody is known to have written, in a history that lacks lines.
     pub(crate) unexplained: u64,
-    pub(crate) counts: BTreeMap<Anomaly, u64>,
+    pub(crate) counts: BTreeMap<IsolationAnomaly, u64>,
     pub(crate) sightings: Vec<AnomalySighting>,
-    pub(crate) faults: Vec<Fault>,
+    pub(crate) faults: Vec<HistoryFault>,
     /// By how much, at least, a value was read before the transaction that wrote it began, and the
     /// transaction that read it.
     pub(crate) clocks: Option<(u64, u32)>,
@@ -112,7 +112,7 @@ impl Evidence {
     /// Transactions that read one version and wrote the key: all but one of the updates are lost.
     pub(crate) fn see_lost_updates<V>(&mut self, same: &[(V, u32)], what: impl Fn() -> String) {
         for pair in same.windows(2) {
-            self.see(Anomaly::LostUpdate, &[pair[0].1, pair[1].1], || {
+            self.see(IsolationAnomaly::LostUpdate, &[pair[0].1, pair[1].1], || {
                 format!("{{0}} and {{1}} read the same version of {} and both wrote it", what())
             });
         }
@@ -121,7 +121,7 @@ impl Evidence {
     /// Counts an anomaly; `transactions` and words are made of the first ones only.
     pub(crate) fn see(
         &mut self,
-        anomaly: Anomaly,
+        anomaly: IsolationAnomaly,
         transactions: &[u32],
         why: impl FnOnce() -> String,
     ) {

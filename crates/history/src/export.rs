@@ -6,7 +6,7 @@
 
 use std::io::{self, Write};
 
-use crate::history::{History, Kind, Operation, Outcome};
+use crate::history::{History, ObjectKind, Operation, TransactionOutcome};
 
 /// Other checkers' name for the kind of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ fn events(history: &History, model: OperationModel) -> Vec<Event> {
         let client = history.session(transaction).client;
         let life = lives.entry(client).or_insert(0);
         let process = u64::from(client) + *life * clients;
-        let is_unknown = transaction.outcome == Outcome::Unknown;
+        let is_unknown = transaction.outcome == TransactionOutcome::Unknown;
         *life += u64::from(is_unknown);
         let begun = transaction.begun;
         let ended = if is_unknown { begun } else { transaction.ended };
@@ -89,8 +89,8 @@ fn events(history: &History, model: OperationModel) -> Vec<Event> {
 fn is_of(history: &History, model: OperationModel, operation: &Operation) -> bool {
     match operation.key() {
         Some(key) => match history.key(key).0 {
-            Kind::List => model == OperationModel::ListAppend,
-            Kind::Register => model == OperationModel::RwRegister,
+            ObjectKind::List => model == OperationModel::ListAppend,
+            ObjectKind::Register => model == OperationModel::RwRegister,
         },
         None => model == OperationModel::Bank,
     }
@@ -107,9 +107,9 @@ impl Writer<'_> {
         let transaction = &self.history.transactions()[event.transaction as usize];
         let kind = match (event.is_end, transaction.outcome) {
             (false, _) => "invoke",
-            (true, Outcome::Committed) => "ok",
-            (true, Outcome::Failed) => "fail",
-            (true, Outcome::Unknown) => "info",
+            (true, TransactionOutcome::Committed) => "ok",
+            (true, TransactionOutcome::Failed) => "fail",
+            (true, TransactionOutcome::Unknown) => "info",
         };
         let f = if self.model == OperationModel::Bank { "read" } else { "txn" };
         let Event { at, process, .. } = event;
@@ -124,7 +124,7 @@ impl Writer<'_> {
                  \"f\":\"{f}\",\"value\":"
             )?,
         }
-        let is_known = event.is_end && transaction.outcome == Outcome::Committed;
+        let is_known = event.is_end && transaction.outcome == TransactionOutcome::Committed;
         let operations = self.history.operations(transaction).iter();
         let mut mine = operations.filter(|one| is_of(self.history, self.model, one));
         if self.model == OperationModel::Bank {

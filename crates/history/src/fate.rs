@@ -3,35 +3,36 @@
 use std::collections::hash_map::Entry;
 
 use crate::index::{Index, Map};
-use crate::{History, Operation, Outcome};
+use crate::{History, Operation, TransactionOutcome};
 
 /// The outcome of each transaction. One of which its client heard nothing has committed if a transaction
 /// that has committed read what it wrote.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fates {
-    of: Vec<Outcome>,
+    of: Vec<TransactionOutcome>,
 }
 
 impl Fates {
     pub(crate) fn new(history: &History, index: &Index) -> Fates {
         let of = history.transactions().iter().map(|one| one.outcome).collect();
         let mut fates = Fates { of };
-        if fates.of.contains(&Outcome::Unknown) {
+        if fates.of.contains(&TransactionOutcome::Unknown) {
             fates.follow_reads(history, &unknown_writers(history, index));
         }
         fates
     }
 
-    pub(crate) fn of(&self, transaction: u32) -> Outcome {
+    pub(crate) fn of(&self, transaction: u32) -> TransactionOutcome {
         self.of[transaction as usize]
     }
 
     pub(crate) fn is_committed(&self, transaction: u32) -> bool {
-        self.of(transaction) == Outcome::Committed
+        self.of(transaction) == TransactionOutcome::Committed
     }
 
     fn follow_reads(&mut self, history: &History, writers: &Map<(u32, i64), u32>) {
-        let is_committed = |number: &u32| self.of[*number as usize] == Outcome::Committed;
+        let is_committed =
+            |number: &u32| self.of[*number as usize] == TransactionOutcome::Committed;
         let mut left: Vec<u32> = (0..self.of.len() as u32).filter(is_committed).collect();
         // How much of each trunk was followed: the reads of it are its beginnings.
         let mut followed = vec![0; history.trunks()];
@@ -56,8 +57,8 @@ impl Fates {
                 for value in values {
                     let Some(writer) = writers.get(&(key, *value)) else { continue };
                     let fate = &mut self.of[*writer as usize];
-                    if *fate == Outcome::Unknown {
-                        *fate = Outcome::Committed;
+                    if *fate == TransactionOutcome::Unknown {
+                        *fate = TransactionOutcome::Committed;
                         left.push(*writer);
                     }
                 }
@@ -72,7 +73,7 @@ fn unknown_writers(history: &History, index: &Index) -> Map<(u32, i64), u32> {
     let outcome = |transaction: u32| history.transactions()[transaction as usize].outcome;
     for key in 0..history.keys() as u32 {
         let uses = index.uses(key);
-        if !uses.iter().any(|one| outcome(one.transaction) == Outcome::Unknown) {
+        if !uses.iter().any(|one| outcome(one.transaction) == TransactionOutcome::Unknown) {
             continue;
         }
         let mut values: Map<i64, Option<u32>> = Map::default();
@@ -88,7 +89,7 @@ fn unknown_writers(history: &History, index: &Index) -> Map<(u32, i64), u32> {
             }
         }
         let unique = values.into_iter().filter_map(|(value, writer)| Some((value, writer?)));
-        let unknown = unique.filter(|(_, writer)| outcome(*writer) == Outcome::Unknown);
+        let unknown = unique.filter(|(_, writer)| outcome(*writer) == TransactionOutcome::Unknown);
         writers.extend(unknown.map(|(value, writer)| ((key, value), writer)));
     }
     writers

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Something that is wrong with a history.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct HistoryFault {
     /// The file.
     pub file: String,
     /// The line, from 1; 0 for none in particular.
@@ -76,9 +76,9 @@ impl FaultKind {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for HistoryFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Fault { file, line, what } = self;
+        let HistoryFault { file, line, what } = self;
         match line {
             0 => write!(f, "{file}: {what}")?,
             _ => write!(f, "{file}, line {line}: {what}")?,

@@ -35,7 +35,7 @@ mod write;
 
 pub use number::{NotAList, list_of};
 pub use read::{ReadError, read};
-pub use write::Recorder;
+pub use write::HistoryWriter;
 
 /// The version of the format.
 const VERSION: &str = "3";

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use crate::fault::Fault;
+use crate::fault::HistoryFault;
 
 /// A workload of which clients keep a history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Group {
+pub struct HistoryWorkload {
     /// The server that its clients speak to.
     pub server: String,
     /// The isolation level that they ask for.
@@ -18,7 +18,7 @@ pub struct Group {
 
 /// A connection of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Session {
+pub struct HistorySession {
     /// The client.
     pub client: u32,
     /// The index of its workload.
@@ -31,7 +31,7 @@ pub struct Session {
 
 /// Outcome of a transaction, as far as its client knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum TransactionOutcome {
     /// It was acknowledged.
     Committed,
     /// It has not happened.
@@ -42,7 +42,7 @@ pub enum Outcome {
 
 /// A transaction of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transaction {
+pub struct HistoryTransaction {
     /// The index of the session that it ran in.
     pub session: u32,
     /// The index of its first operation.
@@ -50,7 +50,7 @@ pub struct Transaction {
     /// The number of its operations.
     pub operations: u32,
     /// Its outcome.
-    pub outcome: Outcome,
+    pub outcome: TransactionOutcome,
     /// The line at which its file tells of its beginning, from 1; 0 for none.
     pub line: u32,
     /// Number among its client's transactions, from 1.
@@ -64,7 +64,7 @@ pub struct Transaction {
     pub bound: u64,
 }
 
-impl Transaction {
+impl HistoryTransaction {
     /// The earliest time on the clock of the run at which it may have begun.
     pub(crate) fn earliest(&self) -> u64 {
         self.begun.saturating_sub(self.bound)
@@ -86,7 +86,7 @@ pub enum Operation {
     /// Append an element to a list.
     Append { key: Key, value: i64 },
     /// Read a list.
-    ReadList { key: Key, list: List },
+    ReadList { key: Key, list: ElementList },
     /// Write a register.
     Write { key: Key, value: i64 },
     /// Read a register.
@@ -97,7 +97,7 @@ pub enum Operation {
     ReadAccounts {
         /// The sum that all transfers keep.
         total: i64,
-        balances: List,
+        balances: ElementList,
     },
 }
 
@@ -106,20 +106,20 @@ pub enum Operation {
 /// Reads of one list are mostly prefixes of each other. These are kept once, as a trunk of which each
 /// read is a beginning: many reads of one long list need no more room than the longest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct List {
+pub struct ElementList {
     trunk: u32,
     start: u32,
     length: u32,
 }
 
-impl List {
+impl ElementList {
     /// The first elements of it.
-    pub(crate) fn prefix(self, length: usize) -> List {
-        List { length: self.length.min(length as u32), ..self }
+    pub(crate) fn prefix(self, length: usize) -> ElementList {
+        ElementList { length: self.length.min(length as u32), ..self }
     }
 
     /// True if it is known to begin with the other one, because both are parts of one trunk.
-    pub(crate) fn extends(self, other: List) -> bool {
+    pub(crate) fn extends(self, other: ElementList) -> bool {
         (self.trunk, self.start) == (other.trunk, other.start) && self.length >= other.length
     }
 
@@ -141,7 +141,7 @@ impl List {
 
 /// Kind of object that a key names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum ObjectKind {
     /// A list.
     List,
     /// A register.
@@ -152,9 +152,9 @@ pub enum Kind {
 #[derive(Clone, Debug, Default)]
 pub struct History {
     files: Vec<String>,
-    groups: Vec<Group>,
-    sessions: Vec<Session>,
-    transactions: Vec<Transaction>,
+    groups: Vec<HistoryWorkload>,
+    sessions: Vec<HistorySession>,
+    transactions: Vec<HistoryTransaction>,
     operations: Vec<Operation>,
     /// Elements of lists that are no versions of one another.
     single: Vec<i64>,
@@ -163,9 +163,9 @@ pub struct History {
     newest: Vec<Option<u32>>,
     /// The number of files that the load wrote, as one of them tells.
     files_written: Option<u64>,
-    keys: Vec<(Kind, i64)>,
-    numbers: HashMap<(Kind, i64), Key>,
-    faults: Vec<Fault>,
+    keys: Vec<(ObjectKind, i64)>,
+    numbers: HashMap<(ObjectKind, i64), Key>,
+    faults: Vec<HistoryFault>,
 }
 
 /// More than a history can hold.
@@ -175,17 +175,17 @@ pub struct TooLong(pub(crate) &'static str);
 
 impl History {
     /// The workloads.
-    pub fn groups(&self) -> &[Group] {
+    pub fn groups(&self) -> &[HistoryWorkload] {
         &self.groups
     }
 
     /// The connections.
-    pub fn sessions(&self) -> &[Session] {
+    pub fn sessions(&self) -> &[HistorySession] {
         &self.sessions
     }
 
     /// The transactions.
-    pub fn transactions(&self) -> &[Transaction] {
+    pub fn transactions(&self) -> &[HistoryTransaction] {
         &self.transactions
     }
 
@@ -197,7 +197,7 @@ impl History {
     }
 
     /// Faults of the files that it was read from.
-    pub fn faults(&self) -> &[Fault] {
+    pub fn faults(&self) -> &[HistoryFault] {
         &self.faults
     }
 
@@ -207,13 +207,13 @@ impl History {
     }
 
     /// The operations of a transaction.
-    pub fn operations(&self, transaction: &Transaction) -> &[Operation] {
+    pub fn operations(&self, transaction: &HistoryTransaction) -> &[Operation] {
         let first = transaction.first as usize;
         &self.operations[first..first + transaction.operations as usize]
     }
 
     /// Elements that were read.
-    pub fn elements(&self, list: List) -> &[i64] {
+    pub fn elements(&self, list: ElementList) -> &[i64] {
         let all = self.trunks.get(list.trunk as usize).unwrap_or(&self.single);
         &all[list.start as usize..][..list.length as usize]
     }
@@ -229,7 +229,7 @@ impl History {
     }
 
     /// The kind of a key, and its name in the database.
-    pub fn key(&self, key: Key) -> (Kind, i64) {
+    pub fn key(&self, key: Key) -> (ObjectKind, i64) {
         self.keys[key as usize]
     }
 
@@ -239,12 +239,12 @@ impl History {
     }
 
     /// The session of a transaction.
-    pub fn session(&self, transaction: &Transaction) -> &Session {
+    pub fn session(&self, transaction: &HistoryTransaction) -> &HistorySession {
         &self.sessions[transaction.session as usize]
     }
 
     /// The workload of a transaction.
-    pub fn group(&self, transaction: &Transaction) -> &Group {
+    pub fn group(&self, transaction: &HistoryTransaction) -> &HistoryWorkload {
         &self.groups[self.session(transaction).group as usize]
     }
 
@@ -260,13 +260,13 @@ impl History {
     }
 
     /// The file and the line that tell of the beginning of a transaction.
-    pub fn place(&self, transaction: &Transaction) -> (&str, u64) {
+    pub fn place(&self, transaction: &HistoryTransaction) -> (&str, u64) {
         let file = self.files.get(self.session(transaction).file as usize);
         (file.map_or("", String::as_str), u64::from(transaction.line))
     }
 
     /// Adds a workload, unless it is there; its index.
-    pub fn add_group(&mut self, group: Group) -> u32 {
+    pub fn add_group(&mut self, group: HistoryWorkload) -> u32 {
         let known = self.groups.iter().position(|other| *other == group);
         known.unwrap_or_else(|| {
             self.groups.push(group);
@@ -275,13 +275,13 @@ impl History {
     }
 
     /// Adds a connection; its index.
-    pub fn add_session(&mut self, session: Session) -> u32 {
+    pub fn add_session(&mut self, session: HistorySession) -> u32 {
         self.sessions.push(session);
         (self.sessions.len() - 1) as u32
     }
 
     /// The index of a key.
-    pub fn intern(&mut self, kind: Kind, name: i64) -> Key {
+    pub fn intern(&mut self, kind: ObjectKind, name: i64) -> Key {
         *self.numbers.entry((kind, name)).or_insert_with(|| {
             self.keys.push((kind, name));
             (self.keys.len() - 1) as Key
@@ -289,11 +289,11 @@ impl History {
     }
 
     /// Keeps elements that are no version of a list.
-    pub fn add_list(&mut self, elements: &[i64]) -> Result<List, TooLong> {
+    pub fn add_list(&mut self, elements: &[i64]) -> Result<ElementList, TooLong> {
         let start = u32::try_from(self.single.len()).map_err(|_| TooLong("elements read"))?;
         let length = u32::try_from(elements.len()).map_err(|_| TooLong("elements read"))?;
         self.single.extend_from_slice(elements);
-        Ok(List { trunk: u32::MAX, start, length })
+        Ok(ElementList { trunk: u32::MAX, start, length })
     }
 
     /// Keeps a read of a list: the first `common` elements of an earlier one of the same key, and then
@@ -301,10 +301,10 @@ impl History {
     pub fn add_read(
         &mut self,
         key: Key,
-        earlier: Option<List>,
+        earlier: Option<ElementList>,
         common: usize,
         rest: &[i64],
-    ) -> Result<List, TooLong> {
+    ) -> Result<ElementList, TooLong> {
         if self.newest.len() <= key as usize {
             self.newest.resize(key as usize + 1, None);
         }
@@ -317,7 +317,7 @@ impl History {
                 all[common..].iter().zip(rest).take_while(|(one, other)| one == other).count();
             if same == rest.len() || common + same == all.len() {
                 all.extend_from_slice(&rest[same..]);
-                return Ok(List { trunk, start: 0, length });
+                return Ok(ElementList { trunk, start: 0, length });
             }
         }
         let mut all = match earlier {
@@ -328,7 +328,7 @@ impl History {
         let trunk = u32::try_from(self.trunks.len()).map_err(|_| TooLong("lists"))?;
         self.trunks.push(all);
         self.newest[key as usize] = Some(trunk);
-        Ok(List { trunk, start: 0, length })
+        Ok(ElementList { trunk, start: 0, length })
     }
 
     /// Notes how many files the load wrote.
@@ -350,7 +350,7 @@ impl History {
     /// Adds a transaction with its operations; what `transaction` says of their place is ignored.
     pub fn add(
         &mut self,
-        transaction: Transaction,
+        transaction: HistoryTransaction,
         operations: &[Operation],
     ) -> Result<(), TooLong> {
         let room = u32::MAX as usize;
@@ -358,14 +358,15 @@ impl History {
             return Err(TooLong("operations"));
         }
         let first = self.operations.len() as u32;
-        let transaction = Transaction { first, operations: operations.len() as u32, ..transaction };
+        let transaction =
+            HistoryTransaction { first, operations: operations.len() as u32, ..transaction };
         self.operations.extend_from_slice(operations);
         self.transactions.push(transaction);
         Ok(())
     }
 
     /// Notes what was wrong.
-    pub fn blame(&mut self, fault: Fault) {
+    pub fn blame(&mut self, fault: HistoryFault) {
         self.faults.push(fault);
     }
 }
@@ -384,12 +385,12 @@ impl Operation {
     }
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for TransactionOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Outcome::Committed => "committed",
-            Outcome::Failed => "failed",
-            Outcome::Unknown => "unknown",
+            TransactionOutcome::Committed => "committed",
+            TransactionOutcome::Failed => "failed",
+            TransactionOutcome::Unknown => "unknown",
         })
     }
 }

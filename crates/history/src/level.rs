@@ -3,11 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{Anomaly, Cycle, Order};
+use crate::{CycleKind, CycleOrder, IsolationAnomaly};
 
 /// An isolation level, as PostgreSQL provides it: its repeatable read is snapshot isolation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Level {
+pub enum IsolationLevel {
     /// Adya's PL-2: nothing aborted or intermediate is read, and no cycle of writes and reads.
     ReadCommitted,
     /// Snapshot isolation: every cycle has two adjacent anti-dependencies.
@@ -18,55 +18,60 @@ pub enum Level {
     StrictSerializable,
 }
 
-impl Level {
+impl IsolationLevel {
     /// Each level, the weakest first.
-    pub const ALL: [Level; 4] = [
-        Level::ReadCommitted,
-        Level::RepeatableRead,
-        Level::Serializable,
-        Level::StrictSerializable,
+    pub const ALL: [IsolationLevel; 4] = [
+        IsolationLevel::ReadCommitted,
+        IsolationLevel::RepeatableRead,
+        IsolationLevel::Serializable,
+        IsolationLevel::StrictSerializable,
     ];
 
     /// True if a history at this level must not show it.
-    pub fn forbids(self, anomaly: Anomaly) -> bool {
-        self >= Level::weakest_that_forbids(anomaly)
+    pub fn forbids(self, anomaly: IsolationAnomaly) -> bool {
+        self >= IsolationLevel::weakest_that_forbids(anomaly)
     }
 
     /// The weakest level that forbids it.
-    pub fn weakest_that_forbids(anomaly: Anomaly) -> Level {
+    pub fn weakest_that_forbids(anomaly: IsolationAnomaly) -> IsolationLevel {
         match anomaly {
-            Anomaly::G1a
-            | Anomaly::G1b
-            | Anomaly::DirtyUpdate
-            | Anomaly::OwnWriteUnseen
-            | Anomaly::FutureRead
-            | Anomaly::UnwrittenRead
-            | Anomaly::DuplicateElements
-            | Anomaly::IncompatibleOrder
-            | Anomaly::CyclicVersions
-            | Anomaly::Cycle(Cycle::G0 | Cycle::G1c, Order::Data) => Level::ReadCommitted,
-            Anomaly::Internal
-            | Anomaly::LostUpdate
-            | Anomaly::WrongTotal
-            | Anomaly::Cycle(Cycle::GSingle | Cycle::LongFork | Cycle::GNonadjacent, Order::Data) => {
-                Level::RepeatableRead
+            IsolationAnomaly::G1a
+            | IsolationAnomaly::G1b
+            | IsolationAnomaly::DirtyUpdate
+            | IsolationAnomaly::OwnWriteUnseen
+            | IsolationAnomaly::FutureRead
+            | IsolationAnomaly::UnwrittenRead
+            | IsolationAnomaly::DuplicateElements
+            | IsolationAnomaly::IncompatibleOrder
+            | IsolationAnomaly::CyclicVersions
+            | IsolationAnomaly::Cycle(CycleKind::G0 | CycleKind::G1c, CycleOrder::Data) => {
+                IsolationLevel::ReadCommitted
             }
-            Anomaly::Cycle(Cycle::G2Item, Order::Data) => Level::Serializable,
-            Anomaly::Cycle(_, Order::Process | Order::Realtime)
-            | Anomaly::MonotonicReads
-            | Anomaly::ReadYourWrites
-            | Anomaly::WritesFollowReads => Level::StrictSerializable,
+            IsolationAnomaly::Internal
+            | IsolationAnomaly::LostUpdate
+            | IsolationAnomaly::WrongTotal
+            | IsolationAnomaly::Cycle(
+                CycleKind::GSingle | CycleKind::LongFork | CycleKind::GNonadjacent,
+                CycleOrder::Data,
+            ) => IsolationLevel::RepeatableRead,
+            IsolationAnomaly::Cycle(CycleKind::G2Item, CycleOrder::Data) => {
+                IsolationLevel::Serializable
+            }
+            IsolationAnomaly::Cycle(_, CycleOrder::Process | CycleOrder::Realtime)
+            | IsolationAnomaly::MonotonicReads
+            | IsolationAnomaly::ReadYourWrites
+            | IsolationAnomaly::WritesFollowReads => IsolationLevel::StrictSerializable,
         }
     }
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for IsolationLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Level::ReadCommitted => "read committed",
-            Level::RepeatableRead => "repeatable read",
-            Level::Serializable => "serializable",
-            Level::StrictSerializable => "strict serializable",
+            IsolationLevel::ReadCommitted => "read committed",
+            IsolationLevel::RepeatableRead => "repeatable read",
+            IsolationLevel::Serializable => "serializable",
+            IsolationLevel::StrictSerializable => "strict serializable",
         })
     }
 }
@@ -77,15 +82,15 @@ impl fmt::Display for Level {
 pub struct NotALevel(String);
 
 fn levels() -> String {
-    Level::ALL.map(|level| format!("\"{level}\"")).join(", ")
+    IsolationLevel::ALL.map(|level| format!("\"{level}\"")).join(", ")
 }
 
-impl FromStr for Level {
+impl FromStr for IsolationLevel {
     type Err = NotALevel;
 
-    fn from_str(word: &str) -> Result<Level, NotALevel> {
+    fn from_str(word: &str) -> Result<IsolationLevel, NotALevel> {
         let plain = word.replace(['-', '_'], " ");
-        let named = Level::ALL.into_iter().find(|level| level.to_string() == plain);
+        let named = IsolationLevel::ALL.into_iter().find(|level| level.to_string() == plain);
         named.ok_or_else(|| NotALevel(word.to_owned()))
     }
 }

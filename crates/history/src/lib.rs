@@ -8,7 +8,7 @@
 //! and A. Gotsman ("Analysing Snapshot Isolation", 2018) and K. Kingsbury and P. Alvaro ("Elle", 2020).
 //!
 //! Reading order: [`History`] holds transactions, [`file`] reads and writes them, [`check`] judges them
-//! and gives [`Findings`] with the smallest [`Witness`] of each [`Anomaly`]; a [`Level`] says which
+//! and gives [`HistoryFindings`] with the smallest [`AnomalyWitness`] of each [`IsolationAnomaly`]; a [`IsolationLevel`] says which
 //! anomalies it forbids. [`export`] writes a history as other checkers read it.
 //!
 //! That nothing was found is never enough for "holds": something must have been written and read, nothing
@@ -40,15 +40,16 @@ mod witness;
 pub mod export;
 pub mod file;
 
-pub use anomaly::{Anomaly, Cycle, Order};
-pub use check::{Findings, Judgement, OutcomeCounts, check};
+pub use anomaly::{CycleKind, CycleOrder, IsolationAnomaly};
+pub use check::{HistoryFindings, LevelJudgement, OutcomeCounts, check};
 pub use doubt::{CLOCK_BOUND_MAX_NS, LevelDoubt, READ_PERCENT_LEAST};
 pub use evidence::ObservedWrites;
-pub use fault::{Fault, FaultKind};
+pub use fault::{FaultKind, HistoryFault};
 pub use history::{
-    Group, History, Key, Kind, List, Operation, Outcome, Session, TooLong, Transaction,
+    ElementList, History, HistorySession, HistoryTransaction, HistoryWorkload, Key, ObjectKind,
+    Operation, TooLong, TransactionOutcome,
 };
-pub use level::{Level, NotALevel};
+pub use level::{IsolationLevel, NotALevel};
 pub use scope::{ASSUMES, NEVER_LOOKS_AT};
-pub use staleness::Staleness;
-pub use witness::{CycleLink, Witness, WitnessTransaction};
+pub use staleness::ReadStaleness;
+pub use witness::{AnomalyWitness, CycleLink, WitnessTransaction};

@@ -6,7 +6,10 @@
 use crate::evidence::{Dependency, Evidence, ListTail};
 use crate::fate::Fates;
 use crate::index::{KeyUse, Map};
-use crate::{Anomaly, Fault, FaultKind, History, Key, List, Operation, Outcome};
+use crate::{
+    ElementList, FaultKind, History, HistoryFault, IsolationAnomaly, Key, Operation,
+    TransactionOutcome,
+};
 
 /// Acknowledged appends that no read shows are later than all that was read. Violations are looked for
 /// with so many of them, the ones that ended first; that a level holds is shown with all of them.
@@ -35,7 +38,7 @@ pub(crate) struct Write {
 /// A read without what its own transaction had appended.
 struct Read {
     transaction: u32,
-    list: List,
+    list: ElementList,
     /// True if its transaction appended to the list afterwards.
     is_written: bool,
 }
@@ -43,7 +46,7 @@ struct Read {
 /// A read as it was.
 struct Whole {
     transaction: u32,
-    list: List,
+    list: ElementList,
     /// The number of elements at its end that its own transaction had appended.
     own: usize,
 }
@@ -97,7 +100,7 @@ impl<'h, 'e> ListJudge<'h, 'e> {
         Some(versions)
     }
 
-    fn outcome(&self, transaction: u32) -> Outcome {
+    fn outcome(&self, transaction: u32) -> TransactionOutcome {
         self.fates.of(transaction)
     }
 
@@ -123,7 +126,7 @@ impl<'h, 'e> ListJudge<'h, 'e> {
                 let transaction = &self.history.transactions()[one.transaction as usize];
                 let (file, line) = self.history.place(transaction);
                 let what = FaultKind::WrittenTwice { key: self.name(), value };
-                self.evidence.faults.push(Fault { file: file.to_owned(), line, what });
+                self.evidence.faults.push(HistoryFault { file: file.to_owned(), line, what });
                 return None;
             }
         }
@@ -149,7 +152,7 @@ impl<'h, 'e> ListJudge<'h, 'e> {
         let (mut reads, mut whole): (Vec<Read>, Vec<_>) = (Vec::new(), Vec::new());
         for mine in uses.chunk_by(|one, next| one.transaction == next.transaction) {
             let transaction = mine[0].transaction;
-            if self.outcome(transaction) != Outcome::Committed {
+            if self.outcome(transaction) != TransactionOutcome::Committed {
                 continue;
             }
             let first = reads.len();
@@ -167,7 +170,7 @@ impl<'h, 'e> ListJudge<'h, 'e> {
                 let read = history.elements(list);
                 let Some(elements) = read.strip_suffix(own.as_slice()) else {
                     let name = self.name();
-                    self.evidence.see(Anomaly::OwnWriteUnseen, &[transaction], || {
+                    self.evidence.see(IsolationAnomaly::OwnWriteUnseen, &[transaction], || {
                         format!(
                             "{{0}} appended {} to list {name} and then read {}",
                             shown(&own),
@@ -180,7 +183,7 @@ impl<'h, 'e> ListJudge<'h, 'e> {
                 let last = reads[first..].last();
                 if let Some(last) = last.filter(|last| history.elements(last.list) != elements) {
                     let (name, last) = (self.name(), history.elements(last.list));
-                    self.evidence.see(Anomaly::Internal, &[transaction], || {
+                    self.evidence.see(IsolationAnomaly::Internal, &[transaction], || {
                         let (before, after) = (shown(last), shown(elements));
                         format!("{{0}} read list {name} twice: first {before}, then {after}")
                     });
@@ -206,12 +209,12 @@ impl<'h, 'e> ListJudge<'h, 'e> {
                 self.evidence.unexplained += 1;
             } else if !self.writes.contains_key(value) {
                 is_sound = false;
-                self.evidence.see(Anomaly::UnwrittenRead, &[reader], || {
+                self.evidence.see(IsolationAnomaly::UnwrittenRead, &[reader], || {
                     format!("{{0}} read {value} in list {name}, which nobody wrote")
                 });
             } else if seen.insert(*value, ()).is_some() {
                 is_sound = false;
-                self.evidence.see(Anomaly::DuplicateElements, &[reader], || {
+                self.evidence.see(IsolationAnomaly::DuplicateElements, &[reader], || {
                     format!("{{0}} read {value} twice in list {name}: {}", shown(elements))
                 });
             }
@@ -225,7 +228,7 @@ impl<'h, 'e> ListJudge<'h, 'e> {
     fn versions(
         &mut self,
         reads: &[Read],
-        longest: Option<List>,
+        longest: Option<ElementList>,
         order: &[i64],
         owners: Vec<Option<Write>>,
     ) -> ListVersions {
@@ -244,7 +247,7 @@ impl<'h, 'e> ListJudge<'h, 'e> {
         let committed = self
             .writes
             .iter()
-            .filter(|(_, write)| self.outcome(write.transaction) == Outcome::Committed);
+            .filter(|(_, write)| self.outcome(write.transaction) == TransactionOutcome::Committed);
         let mut appends: Vec<(u32, Option<usize>)> = committed
             .map(|(value, write)| (write.transaction, places.get(value).map(|at| at + 1)))
             .collect();
@@ -270,7 +273,7 @@ impl<'h, 'e> ListJudge<'h, 'e> {
         for Write { transaction, before, .. } in owners.iter().flatten() {
             let count = counts.entry(*transaction).or_default();
             if *before != *count {
-                self.evidence.see(Anomaly::IncompatibleOrder, &[*transaction], || {
+                self.evidence.see(IsolationAnomaly::IncompatibleOrder, &[*transaction], || {
                     format!("list {name} does not hold what {{0}} appended in its order")
                 });
             }
@@ -287,7 +290,7 @@ impl<'h, 'e> ListJudge<'h, 'e> {
             // An append makes the version of its own place.
             let mut places = own.filter_map(|append| append.1);
             if places.any(|place| place <= *version) {
-                self.evidence.see(Anomaly::FutureRead, &[*reader], || {
+                self.evidence.see(IsolationAnomaly::FutureRead, &[*reader], || {
                     format!("{{0}} read in list {name} what it appended only afterwards")
                 });
             }
@@ -305,7 +308,7 @@ impl<'h, 'e> ListJudge<'h, 'e> {
         let own = elements.get(common).and_then(|value| self.writes.get(value));
         let mut seen = vec![reader];
         seen.extend([own, other].into_iter().flatten().map(|write| write.transaction));
-        self.evidence.see(Anomaly::IncompatibleOrder, &seen, || {
+        self.evidence.see(IsolationAnomaly::IncompatibleOrder, &seen, || {
             format!(
                 "{{0}} read list {name} as {}, others as {}",
                 shown(elements),
@@ -314,8 +317,8 @@ impl<'h, 'e> ListJudge<'h, 'e> {
         });
         for value in elements {
             let Some(write) = self.writes.get(value).copied() else { continue };
-            if self.outcome(write.transaction) == Outcome::Failed {
-                self.evidence.see(Anomaly::G1a, &[reader, write.transaction], || {
+            if self.outcome(write.transaction) == TransactionOutcome::Failed {
+                self.evidence.see(IsolationAnomaly::G1a, &[reader, write.transaction], || {
                     format!("{{0}} read {value} in list {name}; {{1}}, which appended it, failed")
                 });
             }
@@ -327,7 +330,8 @@ impl<'h, 'e> ListJudge<'h, 'e> {
 
     fn dependencies(&mut self, versions: &ListVersions) {
         let key = self.key;
-        let is_there = |write: &&Write| self.outcome(write.transaction) != Outcome::Failed;
+        let is_there =
+            |write: &&Write| self.outcome(write.transaction) != TransactionOutcome::Failed;
         let owners: Vec<Option<u32>> = versions
             .owners
             .iter()
@@ -356,7 +360,7 @@ impl<'h, 'e> ListJudge<'h, 'e> {
         let next: Vec<Option<u32>> = next_owners(&owners);
         let aborted = versions.owners.iter().enumerate().find_map(|(at, owner)| {
             let write = (*owner)?;
-            (self.outcome(write.transaction) == Outcome::Failed).then_some((at, write))
+            (self.outcome(write.transaction) == TransactionOutcome::Failed).then_some((at, write))
         });
         for (reader, version) in &versions.reads {
             let (reader, version) = (*reader, *version);
@@ -387,18 +391,18 @@ impl<'h, 'e> ListJudge<'h, 'e> {
 
     fn read_aborted(&mut self, reader: u32, Write { transaction, .. }: Write) {
         let name = self.name();
-        self.evidence.see(Anomaly::G1a, &[reader, transaction], || {
+        self.evidence.see(IsolationAnomaly::G1a, &[reader, transaction], || {
             format!("{{0}} read in list {name} what {{1}} appended; {{1}} failed")
         });
     }
 
     fn read_from(&mut self, reader: u32, write: Write) {
         let (writer, name) = (write.transaction, self.name());
-        if writer == reader || self.outcome(writer) == Outcome::Failed {
+        if writer == reader || self.outcome(writer) == TransactionOutcome::Failed {
             return;
         }
         if !write.is_last {
-            self.evidence.see(Anomaly::G1b, &[reader, writer], || {
+            self.evidence.see(IsolationAnomaly::G1b, &[reader, writer], || {
                 format!(
                     "{{0}} read list {name} between two appends of {{1}}, which it made before it \
                      committed"
@@ -416,16 +420,18 @@ impl<'h, 'e> ListJudge<'h, 'e> {
         let mut found = Vec::new();
         let mut later = None;
         for (at, owner) in owners.iter().enumerate().rev() {
-            if is(owner, Outcome::Committed) {
+            if is(owner, TransactionOutcome::Committed) {
                 later = *owner;
             }
-            if let (true, Some(later), Some(write)) = (is(owner, Outcome::Failed), later, owner) {
+            if let (true, Some(later), Some(write)) =
+                (is(owner, TransactionOutcome::Failed), later, owner)
+            {
                 found.push((at, write.transaction, later.transaction));
             }
         }
         let name = self.name();
         for (at, aborted, later) in found {
-            self.evidence.see(Anomaly::DirtyUpdate, &[later, aborted], || {
+            self.evidence.see(IsolationAnomaly::DirtyUpdate, &[later, aborted], || {
                 let value = order[at];
                 format!(
                     "{{0}} appended to list {name} behind {value}, which {{1}} appended; {{1}} failed"

@@ -5,14 +5,14 @@ use crate::cycles::{Cycles, Dependencies};
 use crate::evidence::{Dependency, Edge};
 use crate::fate::Fates;
 use crate::search::{CycleSearch, CycleStep, Machine};
-use crate::{Anomaly, Cycle, History, Order, Outcome, cycles};
+use crate::{CycleKind, CycleOrder, History, IsolationAnomaly, TransactionOutcome, cycles};
 
 /// Places looked at for one cycle, once one has been found.
 const PLACES_MOST: u64 = 20_000;
 
 /// The kinds that are told apart; with an order beside the data, a long fork is not one of them.
-const KINDS: [Cycle; 5] =
-    [Cycle::G0, Cycle::G1c, Cycle::GSingle, Cycle::GNonadjacent, Cycle::G2Item];
+const KINDS: [CycleKind; 5] =
+    [CycleKind::G0, CycleKind::G1c, CycleKind::GSingle, CycleKind::GNonadjacent, CycleKind::G2Item];
 
 /// The order of each client's transactions: every one that was acknowledged comes before its next one.
 /// One of which its client heard nothing may have committed later than that.
@@ -31,7 +31,7 @@ pub(crate) fn of_processes(history: &History, fates: &Fates) -> Vec<Edge> {
         } else {
             last = None;
         }
-        if history.transactions()[to as usize].outcome == Outcome::Committed {
+        if history.transactions()[to as usize].outcome == TransactionOutcome::Committed {
             last = Some((client, to));
         }
     }
@@ -55,7 +55,7 @@ pub(crate) fn find_processes(cycles: &mut Cycles, dependencies: &Dependencies) {
                 return;
             }
             let first = CycleStep { transaction: from, key: 0, dependency: Dependency::Process };
-            let most = most_places(cycles, Order::Process);
+            let most = most_places(cycles, CycleOrder::Process);
             let to_first = |node| node == from;
             let found =
                 smallest(&mut search, dependencies, arc.to, most, |x| all.join(x, from), to_first);
@@ -67,7 +67,8 @@ pub(crate) fn find_processes(cycles: &mut Cycles, dependencies: &Dependencies) {
             if let Some(guarantee) = guarantee(&cycle) {
                 cycles.add(guarantee, cycle.clone());
             }
-            cycles.add(Anomaly::Cycle(cycles::kind_of(&cycle), Order::Process), cycle);
+            cycles
+                .add(IsolationAnomaly::Cycle(cycles::kind_of(&cycle), CycleOrder::Process), cycle);
         }
     }
 }
@@ -86,7 +87,7 @@ pub(crate) fn find_inferred(cycles: &mut Cycles, dependencies: &Dependencies, in
         let first = CycleStep { transaction: from, key, dependency };
         let Some((way, _)) = way else { continue };
         let cycle: Vec<CycleStep> = std::iter::once(first).chain(way).collect();
-        cycles.add(Anomaly::Cycle(cycles::kind_of(&cycle), Order::Realtime), cycle);
+        cycles.add(IsolationAnomaly::Cycle(cycles::kind_of(&cycle), CycleOrder::Realtime), cycle);
         return;
     }
 }
@@ -104,14 +105,16 @@ pub(crate) fn find_realtime(cycles: &mut Cycles, dependencies: &Dependencies, hi
     search.budget = dependencies.budget();
     for (number, transaction) in (0..).zip(history.transactions()) {
         let begun = transaction.earliest();
-        if least[data.of(number) as usize] >= begun || transaction.outcome == Outcome::Failed {
+        if least[data.of(number) as usize] >= begun
+            || transaction.outcome == TransactionOutcome::Failed
+        {
             continue;
         }
         if search.budget == 0 {
             cycles.is_partial = true;
             return;
         }
-        let most = most_places(cycles, Order::Realtime);
+        let most = most_places(cycles, CycleOrder::Realtime);
         let had_ended = |node: u32| history.transactions()[node as usize].latest() < begun;
         let found = smallest(&mut search, dependencies, number, most, |_| true, had_ended);
         let Some((mut cycle, last)) = found else {
@@ -128,14 +131,14 @@ pub(crate) fn find_realtime(cycles: &mut Cycles, dependencies: &Dependencies, hi
             cycle.drain(..=part);
         }
         cycle.push(CycleStep { transaction: last, key: 0, dependency: Dependency::Realtime });
-        cycles.add(Anomaly::Cycle(cycles::kind_of(&cycle), Order::Realtime), cycle);
+        cycles.add(IsolationAnomaly::Cycle(cycles::kind_of(&cycle), CycleOrder::Realtime), cycle);
     }
 }
 
 /// Places that may be looked at for the next cycle with such an order. There is one, so that the first one is
 /// found, however long that takes.
-fn most_places(cycles: &Cycles, order: Order) -> u64 {
-    let has_one = KINDS.iter().any(|cycle| cycles.has(Anomaly::Cycle(*cycle, order)));
+fn most_places(cycles: &Cycles, order: CycleOrder) -> u64 {
+    let has_one = KINDS.iter().any(|cycle| cycles.has(IsolationAnomaly::Cycle(*cycle, order)));
     if has_one { PLACES_MOST } else { u64::MAX }
 }
 
@@ -185,7 +188,7 @@ pub(crate) fn least_ended(
 
 /// The guarantee of a session that a cycle breaks, if it is that of one session and one
 /// anti-dependency.
-fn guarantee(cycle: &[CycleStep]) -> Option<Anomaly> {
+fn guarantee(cycle: &[CycleStep]) -> Option<IsolationAnomaly> {
     let anti = cycle.iter().position(|step| step.dependency == Dependency::Anti)?;
     let after: Vec<Dependency> =
         (1..cycle.len()).map(|by| cycle[(anti + by) % cycle.len()].dependency).collect();
@@ -198,11 +201,11 @@ fn guarantee(cycle: &[CycleStep]) -> Option<Anomaly> {
     let rest = &rest[first..];
     match (is_read, first, rest) {
         (_, 0, _) => None,
-        (false, _, []) => Some(Anomaly::ReadYourWrites),
-        (true, _, []) => Some(Anomaly::MonotonicReads),
+        (false, _, []) => Some(IsolationAnomaly::ReadYourWrites),
+        (true, _, []) => Some(IsolationAnomaly::MonotonicReads),
         (true, _, rest) => {
             let is_seen = |one: &Dependency| *one <= Dependency::Read;
-            rest.iter().all(is_seen).then_some(Anomaly::WritesFollowReads)
+            rest.iter().all(is_seen).then_some(IsolationAnomaly::WritesFollowReads)
         }
         _ => None,
     }

@@ -15,7 +15,7 @@ use crate::evidence::{Dependency, Edge, Evidence, ListTail};
 use crate::fate::Fates;
 use crate::index::Map;
 use crate::registers::UnorderedRegister;
-use crate::{History, Level, orders, uses_in_time};
+use crate::{History, IsolationLevel, orders, uses_in_time};
 
 /// Only one guess is made for longer histories.
 const GUESSES_FOR_AT_MOST: usize = 200_000;
@@ -24,15 +24,15 @@ const GUESSES_FOR_AT_MOST: usize = 200_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProvedLevels {
     /// The strongest of them; it shows the weaker ones, too.
-    level: Option<Level>,
+    level: Option<IsolationLevel>,
 }
 
 impl ProvedLevels {
     pub(crate) fn everything() -> ProvedLevels {
-        ProvedLevels { level: Some(Level::StrictSerializable) }
+        ProvedLevels { level: Some(IsolationLevel::StrictSerializable) }
     }
 
-    pub(crate) fn has(self, level: Level) -> bool {
+    pub(crate) fn has(self, level: IsolationLevel) -> bool {
         self.level >= Some(level)
     }
 }
@@ -93,12 +93,12 @@ impl Sort {
     const ALL: [Sort; 4] = [Sort::Time, Sort::Data, Sort::Snapshots, Sort::Commits];
 
     /// The strongest level that such an order is sure to exist for.
-    fn most(self) -> Level {
+    fn most(self) -> IsolationLevel {
         match self {
-            Sort::Time => Level::StrictSerializable,
-            Sort::Data => Level::Serializable,
-            Sort::Snapshots => Level::RepeatableRead,
-            Sort::Commits => Level::ReadCommitted,
+            Sort::Time => IsolationLevel::StrictSerializable,
+            Sort::Data => IsolationLevel::Serializable,
+            Sort::Snapshots => IsolationLevel::RepeatableRead,
+            Sort::Commits => IsolationLevel::ReadCommitted,
         }
     }
 }
@@ -144,7 +144,7 @@ impl KnownOrder<'_> {
     }
 
     /// The strongest level that all dependencies show, with the versions in the order of their writers.
-    fn level_of(&self, order: &[u32]) -> Option<Level> {
+    fn level_of(&self, order: &[u32]) -> Option<IsolationLevel> {
         let mut edges = self.data.to_vec();
         self.registers.iter().for_each(|register| of_register(register, order, &mut edges));
         self.tails.iter().for_each(|tail| of_tail(tail, order, &mut edges));
@@ -156,7 +156,11 @@ impl KnownOrder<'_> {
         let joined = all.components(|_| true);
         if joined.has_circle() {
             let is_snapshot = !SplitComponents::new(&all, &joined).has_circle();
-            return Some(if is_snapshot { Level::RepeatableRead } else { Level::ReadCommitted });
+            return Some(if is_snapshot {
+                IsolationLevel::RepeatableRead
+            } else {
+                IsolationLevel::ReadCommitted
+            });
         }
         edges.extend(orders::of_processes(self.history, self.fates));
         let strict = Dependencies::new(count, &edges);
@@ -168,7 +172,11 @@ impl KnownOrder<'_> {
                     < self.history.transactions()[number as usize].earliest()
         };
         let is_strict = !components.has_circle() && !(0..count as u32).any(is_late);
-        Some(if is_strict { Level::StrictSerializable } else { Level::Serializable })
+        Some(if is_strict {
+            IsolationLevel::StrictSerializable
+        } else {
+            IsolationLevel::Serializable
+        })
     }
 }
 

@@ -9,7 +9,10 @@ use crate::components::{Components, Graph};
 use crate::evidence::{Dependency, Evidence};
 use crate::fate::Fates;
 use crate::index::{KeyUse, Map};
-use crate::{Anomaly, Fault, FaultKind, History, Key, Operation, Outcome, uses_in_time};
+use crate::{
+    FaultKind, History, HistoryFault, IsolationAnomaly, Key, Operation, TransactionOutcome,
+    uses_in_time,
+};
 
 /// Writers that are taken as later than a read of nothing, where none is known to come first.
 const FIRST_MAX: usize = 16;
@@ -85,7 +88,7 @@ impl<'h, 'e> RegisterJudge<'h, 'e> {
             return;
         }
         for mine in uses.chunk_by(|one, next| one.transaction == next.transaction) {
-            if self.outcome(mine[0].transaction) == Outcome::Committed {
+            if self.outcome(mine[0].transaction) == TransactionOutcome::Committed {
                 self.one_transaction(mine);
             }
         }
@@ -108,7 +111,7 @@ impl<'h, 'e> RegisterJudge<'h, 'e> {
         }
     }
 
-    fn outcome(&self, transaction: u32) -> Outcome {
+    fn outcome(&self, transaction: u32) -> TransactionOutcome {
         self.fates.of(transaction)
     }
 
@@ -153,7 +156,7 @@ impl<'h, 'e> RegisterJudge<'h, 'e> {
                 let transaction = &self.history.transactions()[transaction as usize];
                 let (file, line) = self.history.place(transaction);
                 let what = FaultKind::WrittenTwice { key: self.name(), value };
-                self.evidence.faults.push(Fault { file: file.to_owned(), line, what });
+                self.evidence.faults.push(HistoryFault { file: file.to_owned(), line, what });
                 return None;
             }
             self.writes.push(Some(Write { transaction, is_last }));
@@ -192,7 +195,7 @@ impl<'h, 'e> RegisterJudge<'h, 'e> {
                         continue;
                     }
                     None => {
-                        self.evidence.see(Anomaly::UnwrittenRead, &[transaction], || {
+                        self.evidence.see(IsolationAnomaly::UnwrittenRead, &[transaction], || {
                             format!("{{0}} read {value} in register {name}, which nobody wrote")
                         });
                         continue;
@@ -205,15 +208,15 @@ impl<'h, 'e> RegisterJudge<'h, 'e> {
             match current {
                 Some(current) if current == read => continue,
                 _ if of_own && !is_own => {
-                    self.evidence.see(Anomaly::FutureRead, &[transaction], || {
+                    self.evidence.see(IsolationAnomaly::FutureRead, &[transaction], || {
                         format!("{{0}} read in register {name} what it wrote only afterwards")
                     });
                 }
                 Some(current) => {
                     let [current, read] = [self.shown(current), self.shown(read)];
                     let (anomaly, did) = match is_own {
-                        true => (Anomaly::OwnWriteUnseen, "wrote"),
-                        false => (Anomaly::Internal, "read"),
+                        true => (IsolationAnomaly::OwnWriteUnseen, "wrote"),
+                        false => (IsolationAnomaly::Internal, "read"),
                     };
                     self.evidence.see(anomaly, &[transaction], || {
                         format!("{{0}} {did} {current} in register {name} and then read {read}")
@@ -241,7 +244,7 @@ impl<'h, 'e> RegisterJudge<'h, 'e> {
         let writers = members.iter().filter_map(|one| self.writes[*one as usize]);
         let writers: Vec<u32> = writers.map(|write| write.transaction).take(4).collect();
         let name = self.name();
-        self.evidence.see(Anomaly::CyclicVersions, &writers, || {
+        self.evidence.see(IsolationAnomaly::CyclicVersions, &writers, || {
             format!(
                 "each of the versions {} of register {name} follows the others",
                 values.join(", ")
@@ -260,14 +263,14 @@ impl<'h, 'e> RegisterJudge<'h, 'e> {
                 continue;
             }
             let value = self.values[*version as usize];
-            if self.outcome(writer) == Outcome::Failed {
-                self.evidence.see(Anomaly::G1a, &[reader, writer], || {
+            if self.outcome(writer) == TransactionOutcome::Failed {
+                self.evidence.see(IsolationAnomaly::G1a, &[reader, writer], || {
                     format!("{{0}} read {value} in register {name}; {{1}}, which wrote it, failed")
                 });
                 continue;
             }
             if !write.is_last {
-                self.evidence.see(Anomaly::G1b, &[reader, writer], || {
+                self.evidence.see(IsolationAnomaly::G1b, &[reader, writer], || {
                     format!("{{0}} read {value} in register {name}; {{1}} overwrote it itself")
                 });
             }
@@ -282,7 +285,8 @@ impl<'h, 'e> RegisterJudge<'h, 'e> {
     fn order(&mut self, uses: &[KeyUse], reads: &[(Version, u32, bool)]) {
         let key = self.key;
         let later = Graph::new(self.writes.len(), || self.follows.iter().copied());
-        let is_there = |write: &Write| self.outcome(write.transaction) != Outcome::Failed;
+        let is_there =
+            |write: &Write| self.outcome(write.transaction) != TransactionOutcome::Failed;
         let writers = self.writes.iter().map(|write| write.filter(is_there));
         let writers: Vec<Option<u32>> =
             writers.map(|write| write.map(|write| write.transaction)).collect();
@@ -292,10 +296,10 @@ impl<'h, 'e> RegisterJudge<'h, 'e> {
                 self.evidence.edge(before, after, key, Dependency::Write);
             }
             let aborted = self.writes[*before as usize]
-                .filter(|write| self.outcome(write.transaction) == Outcome::Failed);
+                .filter(|write| self.outcome(write.transaction) == TransactionOutcome::Failed);
             if let (Some(aborted), Some(after)) = (aborted, there(*after)) {
                 let (name, value) = (self.name(), self.shown(*before));
-                self.evidence.see(Anomaly::DirtyUpdate, &[after, aborted.transaction], || {
+                self.evidence.see(IsolationAnomaly::DirtyUpdate, &[after, aborted.transaction], || {
                     format!("{{0}} overwrote {value} in register {name}, which {{1}} wrote; {{1}} failed")
                 });
             }
@@ -321,7 +325,7 @@ impl<'h, 'e> RegisterJudge<'h, 'e> {
             uses.iter().filter(|one| matches!(self.operation(one), Operation::Write { .. }));
         let committed = writes
             .map(|one| one.transaction)
-            .filter(|transaction| self.outcome(*transaction) == Outcome::Committed);
+            .filter(|transaction| self.outcome(*transaction) == TransactionOutcome::Committed);
         let mut writers: Vec<u32> = committed.collect();
         writers.dedup();
         writers.sort_by_key(|one| self.history.transactions()[*one as usize].ended);

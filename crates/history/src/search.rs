@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::Cycle;
+use crate::CycleKind;
 use crate::Key;
 use crate::components::Graph;
 use crate::evidence::Dependency;
@@ -26,10 +26,10 @@ pub(crate) struct CycleStep {
 /// Dependencies that a search may follow, as a machine that reads them.
 ///
 /// A state counts the anti-dependencies (up to two), and remembers whether the last dependency was one;
-/// for [`Cycle::G2Item`] it counts adjacent ones.
+/// for [`CycleKind::G2Item`] it counts adjacent ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Machine {
-    pub(crate) cycle: Cycle,
+    pub(crate) cycle: CycleKind,
     /// True if the first dependency is an anti-dependency: it follows the last one.
     pub(crate) begins_anti: bool,
 }
@@ -54,24 +54,26 @@ impl Machine {
         let count = state & (ONE | TWO);
         let more = if count == 0 { ONE } else { TWO };
         match self.cycle {
-            Cycle::G0 => matches!(dependency, Dependency::Write | Dependency::Process).then_some(0),
-            Cycle::G1c => (!is_anti).then_some(0),
-            Cycle::GSingle => match is_anti {
+            CycleKind::G0 => {
+                matches!(dependency, Dependency::Write | Dependency::Process).then_some(0)
+            }
+            CycleKind::G1c => (!is_anti).then_some(0),
+            CycleKind::GSingle => match is_anti {
                 true => (count == 0).then_some(ONE),
                 false => Some(count),
             },
-            Cycle::LongFork => match (state & AFTER_ANTI != 0, dependency) {
+            CycleKind::LongFork => match (state & AFTER_ANTI != 0, dependency) {
                 (true, Dependency::Read) => Some(count),
                 (false, Dependency::Anti) => Some(more | AFTER_ANTI),
                 _ => None,
             },
-            Cycle::GNonadjacent => match (is_anti, state & AFTER_ANTI != 0) {
+            CycleKind::GNonadjacent => match (is_anti, state & AFTER_ANTI != 0) {
                 (true, true) => None,
                 (true, false) => Some(more | AFTER_ANTI),
                 (false, _) => Some(count),
             },
             // Here two stands for two adjacent ones.
-            Cycle::G2Item => match (count == TWO, is_anti, state & AFTER_ANTI != 0) {
+            CycleKind::G2Item => match (count == TWO, is_anti, state & AFTER_ANTI != 0) {
                 (true, ..) | (false, true, true) => Some(TWO),
                 (false, true, false) => Some(ONE | AFTER_ANTI),
                 // What begins with an anti-dependency begins with two: every cycle can.
@@ -83,10 +85,10 @@ impl Machine {
     fn accepts(self, state: State) -> bool {
         let is_apart = !(self.begins_anti && state & AFTER_ANTI != 0);
         match self.cycle {
-            Cycle::G0 | Cycle::G1c => true,
-            Cycle::GSingle => state & ONE != 0 || self.begins_anti,
-            Cycle::LongFork | Cycle::GNonadjacent => state & TWO != 0 && is_apart,
-            Cycle::G2Item => state & TWO != 0,
+            CycleKind::G0 | CycleKind::G1c => true,
+            CycleKind::GSingle => state & ONE != 0 || self.begins_anti,
+            CycleKind::LongFork | CycleKind::GNonadjacent => state & TWO != 0 && is_apart,
+            CycleKind::G2Item => state & TWO != 0,
         }
     }
 }

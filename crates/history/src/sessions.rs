@@ -3,7 +3,7 @@
 use crate::evidence::Evidence;
 use crate::index::Map;
 use crate::lists::ListVersions;
-use crate::{Anomaly, History, Key, Outcome};
+use crate::{History, IsolationAnomaly, Key, TransactionOutcome};
 
 /// Versions of a list that a client has read and written.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,7 +41,7 @@ pub(crate) fn judge(history: &History, key: Key, list: &ListVersions, evidence: 
     let mut acts: Vec<Act> = reads.chain(appends).collect();
     acts.sort_unstable();
     let is_acknowledged = |transaction: u32| {
-        history.transactions()[transaction as usize].outcome == Outcome::Committed
+        history.transactions()[transaction as usize].outcome == TransactionOutcome::Committed
     };
     let mut clients: Map<u32, Known> = Map::default();
     let name = history.key(key).1;
@@ -57,7 +57,7 @@ pub(crate) fn judge(history: &History, key: Key, list: &ListVersions, evidence: 
         }
         let Known { read, written } = *known;
         if version < read.0 && transaction != read.1 {
-            evidence.see(Anomaly::MonotonicReads, &[transaction, read.1], || {
+            evidence.see(IsolationAnomaly::MonotonicReads, &[transaction, read.1], || {
                 format!(
                     "{{0}} read {version} elements of list {name}, {{1}} of the same client had read {} \
                      before",
@@ -66,7 +66,7 @@ pub(crate) fn judge(history: &History, key: Key, list: &ListVersions, evidence: 
             });
         }
         if version < written.0 && transaction != written.1 {
-            evidence.see(Anomaly::ReadYourWrites, &[transaction, written.1], || {
+            evidence.see(IsolationAnomaly::ReadYourWrites, &[transaction, written.1], || {
                 format!("{{0}} read list {name} without what {{1}} of the same client had appended")
             });
         }

@@ -15,7 +15,7 @@ const OPEN_MAX: usize = 64;
 
 /// Ages of the reads of one workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Staleness {
+pub struct ReadStaleness {
     /// For how long a newer version had been acknowledged when each read began, in nanoseconds,
     /// ascending; 0 where there was none.
     ages_ns: Vec<u64>,
@@ -23,7 +23,7 @@ pub struct Staleness {
     lacking: Vec<u32>,
 }
 
-impl Staleness {
+impl ReadStaleness {
     /// The number of reads.
     pub fn reads(&self) -> usize {
         self.ages_ns.len()
@@ -62,7 +62,7 @@ fn quantile<T: Copy>(sorted: &[T], share: f64) -> Option<T> {
 }
 
 /// Adds the reads of one list to those of their workloads.
-pub(crate) fn measure(history: &History, list: &ListVersions, groups: &mut [Staleness]) {
+pub(crate) fn measure(history: &History, list: &ListVersions, groups: &mut [ReadStaleness]) {
     let ended = |transaction: u32| history.transactions()[transaction as usize].latest();
     let mut order: Vec<u32> = Vec::with_capacity(list.owners.len());
     order.extend(list.owners.iter().map(|owner| owner.map_or(u32::MAX, |write| write.transaction)));

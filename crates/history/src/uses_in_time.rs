@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 use crate::evidence::{Dependency, Edge, Evidence};
 use crate::index::Map;
 use crate::registers::{UnorderedRegister, Version};
-use crate::{History, Outcome};
+use crate::{History, TransactionOutcome};
 
 /// Versions looked at, in the order of their zones, for the first one that is known to follow.
 const LOOKED_AT_MAX: usize = 32;
@@ -149,7 +149,7 @@ fn by_clients(history: &History, register: &UnorderedRegister) -> Vec<(Version, 
             last = None;
         }
         let outcome = history.transactions()[end.transaction as usize].outcome;
-        if outcome == Outcome::Committed {
+        if outcome == TransactionOutcome::Committed {
             last = Some((end.client, end.version));
         }
     }

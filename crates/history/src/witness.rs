@@ -5,13 +5,15 @@ use std::fmt;
 use crate::evidence::{AnomalySighting, Dependency};
 use crate::lists::shown;
 use crate::search::CycleStep;
-use crate::{Anomaly, Group, History, Kind, Operation, Outcome};
+use crate::{
+    History, HistoryWorkload, IsolationAnomaly, ObjectKind, Operation, TransactionOutcome,
+};
 
 /// The transactions that show an anomaly.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Witness {
+pub struct AnomalyWitness {
     /// The anomaly that they show.
-    pub anomaly: Anomaly,
+    pub anomaly: IsolationAnomaly,
     /// The transactions, in the order of their names: T1, T2, …
     pub transactions: Vec<WitnessTransaction>,
     /// The dependencies of a cycle, from each transaction to the next one; none of other anomalies.
@@ -33,13 +35,13 @@ pub struct WitnessTransaction {
     /// The process of the server that ran it; 0 for none that is known.
     pub backend: i32,
     /// The server, the isolation level and the workload.
-    pub group: Group,
+    pub group: HistoryWorkload,
     /// Time at which it began, in nanoseconds since the start of the run.
     pub begun: u64,
     /// Time at which its client heard of its end; none if it did not.
     pub ended: Option<u64>,
     /// Its outcome.
-    pub outcome: Outcome,
+    pub outcome: TransactionOutcome,
     /// Its operations, in their order.
     pub operations: Vec<String>,
 }
@@ -60,15 +62,15 @@ pub struct CycleLink {
 /// Operations shown of one transaction.
 const OPERATIONS_MAX: usize = 12;
 
-impl Witness {
-    pub(crate) fn of_sighting(history: &History, sighting: &AnomalySighting) -> Witness {
+impl AnomalyWitness {
+    pub(crate) fn of_sighting(history: &History, sighting: &AnomalySighting) -> AnomalyWitness {
         let mut transactions = sighting.transactions.clone();
         transactions.dedup();
         let mut why = sighting.why.clone();
         for at in 0..transactions.len() {
             why = why.replace(&format!("{{{at}}}"), &format!("T{}", at + 1));
         }
-        Witness {
+        AnomalyWitness {
             anomaly: sighting.anomaly,
             transactions: transactions.iter().map(|one| seen(history, *one)).collect(),
             links: Vec::new(),
@@ -77,7 +79,11 @@ impl Witness {
         }
     }
 
-    pub(crate) fn of_cycle(history: &History, anomaly: Anomaly, cycle: &[CycleStep]) -> Witness {
+    pub(crate) fn of_cycle(
+        history: &History,
+        anomaly: IsolationAnomaly,
+        cycle: &[CycleStep],
+    ) -> AnomalyWitness {
         // Time runs from the first name on.
         let begun = |step: &CycleStep| history.transactions()[step.transaction as usize].begun;
         let first =
@@ -89,7 +95,7 @@ impl Witness {
             let why = reason(history, cycle[from], cycle[to].transaction, from, to);
             CycleLink { from, to, name: cycle[from].dependency.name(), why }
         });
-        Witness {
+        AnomalyWitness {
             anomaly,
             links: links.collect(),
             transactions: cycle.iter().map(|step| seen(history, step.transaction)).collect(),
@@ -157,12 +163,12 @@ pub(crate) fn sum(balances: &[i64]) -> i128 {
 /// The reason why one transaction comes before the next one of its cycle.
 fn reason(history: &History, step: CycleStep, next: u32, from: usize, to: usize) -> String {
     let (kind, key) = match step.dependency {
-        Dependency::Process | Dependency::Realtime => (Kind::List, 0),
+        Dependency::Process | Dependency::Realtime => (ObjectKind::List, 0),
         _ => history.key(step.key),
     };
     let what = match kind {
-        Kind::List => format!("list {key}"),
-        Kind::Register => format!("register {key}"),
+        ObjectKind::List => format!("list {key}"),
+        ObjectKind::Register => format!("register {key}"),
     };
     let [one, other] = [from + 1, to + 1].map(|number| format!("T{number}"));
     let [mine, theirs] = [step.transaction, next].map(|number| {
@@ -258,7 +264,7 @@ fn seconds(ns: u64) -> String {
     format!("{}.{:06} s", ns / 1_000_000_000, ns / 1_000 % 1_000_000)
 }
 
-impl fmt::Display for Witness {
+impl fmt::Display for AnomalyWitness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.anomaly, self.anomaly.meaning())?;
         for (number, transaction) in (1..).zip(&self.transactions) {

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use os::command::Child;
+use os::command::ChildProcess;
 
 use crate::Role;
 use crate::clock::Clock;
@@ -39,7 +39,7 @@ impl Host {
     /// Hears a host's greeting.
     pub(crate) fn greet(
         entry: Arc<HostEntry>,
-        mut child: Child,
+        mut child: ChildProcess,
         program: &Program,
         called: &str,
         is_interrupted: &Interrupted,

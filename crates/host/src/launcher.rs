@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use os::command::{Child, Command, Input, Output};
+use os::command::{ChildProcess, ProcessCommand, ProcessInput, ProcessOutput};
 use os::limits::OpenFiles;
 use rustix::process::Signal;
 use sha2::{Digest, Sha256};
@@ -61,7 +61,10 @@ fn one(
         (false, false) => Some(entry.program.clone()),
     };
     let started = match &remote {
-        None => start(Command::new(&program.path).arg("host"), &program.path.display().to_string()),
+        None => start(
+            ProcessCommand::new(&program.path).arg("host"),
+            &program.path.display().to_string(),
+        ),
         Some(remote) => {
             let mut words = vec![remote.as_str(), "host"];
             if program.push {
@@ -82,18 +85,18 @@ fn one(
     host
 }
 
-fn command(entry: &HostEntry, words: &[&str]) -> Command {
-    Command::new(&entry.launch[0]).args(&entry.launch[1..]).args(words)
+fn command(entry: &HostEntry, words: &[&str]) -> ProcessCommand {
+    ProcessCommand::new(&entry.launch[0]).args(&entry.launch[1..]).args(words)
 }
 
 /// Starts a launcher. There is no terminal that it could ask for a password, and the user's
 /// interruption is the rig's to answer.
-fn start(command: Command, name: &str) -> Result<Child, LauncherTrouble> {
+fn start(command: ProcessCommand, name: &str) -> Result<ChildProcess, LauncherTrouble> {
     command
         .inherit_env()
-        .stdin(Input::Pipe)
-        .stdout(Output::Pipe)
-        .stderr(Output::Pipe)
+        .stdin(ProcessInput::Pipe)
+        .stdout(ProcessOutput::Pipe)
+        .stderr(ProcessOutput::Pipe)
         .spawn()
         .map_err(|error| LauncherTrouble::NoLauncher {
             program: name.to_owned(),

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use os::command::Child;
+use os::command::ChildProcess;
 use rustix::process::Signal;
 
 use crate::clock::{Clock, Ping};
@@ -63,7 +63,7 @@ pub(crate) struct Shared {
 
 #[derive(Debug)]
 pub(crate) struct LineState {
-    pub(crate) child: Child,
+    pub(crate) child: ChildProcess,
     /// The moment at which something was heard of it last.
     heard_ns: u64,
     /// Times for which nothing was heard of it.
@@ -94,7 +94,7 @@ impl Shared {
     /// The line to the host of that launcher, and what is to be written to it.
     pub(crate) fn new(
         entry: Arc<HostEntry>,
-        child: Child,
+        child: ChildProcess,
         is_interrupted: Interrupted,
     ) -> (Arc<Shared>, Receiver<String>) {
         let (lines, outgoing) = channel();

@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use os::command::{Child, Command, Input, Output};
+use os::command::{ChildProcess, ProcessCommand, ProcessInput, ProcessOutput};
 use os::processes;
 use rustix::process::{Pid, Signal, WaitOptions, getpid};
 
@@ -60,7 +60,7 @@ impl ServeStop {
 /// A process of the rig that runs here.
 struct Running {
     role: Role,
-    child: Child,
+    child: ChildProcess,
     stdin: Option<ChildStdin>,
 }
 
@@ -97,7 +97,7 @@ pub fn serve(hello: HostGreeting, on_start: impl FnOnce(ServeStop)) -> io::Resul
 
 /// True if processes get a PID namespace of their own.
 fn is_contained() -> bool {
-    let mut child = match Command::new("/bin/true").spawn_as_process_one() {
+    let mut child = match ProcessCommand::new("/bin/true").spawn_as_process_one() {
         Ok(child) => child,
         Err(_) => return false,
     };
@@ -229,12 +229,12 @@ impl Server {
 
     fn start(&mut self, process: u32, role: Role) -> io::Result<u32> {
         // By this name it runs although its file may have been removed, and whatever it is called.
-        let command = Command::new("/proc/self/exe")
+        let command = ProcessCommand::new("/proc/self/exe")
             .arg(role.argument())
             .inherit_env()
-            .stdin(Input::Pipe)
-            .stdout(Output::Pipe)
-            .stderr(Output::Inherited)
+            .stdin(ProcessInput::Pipe)
+            .stdout(ProcessOutput::Pipe)
+            .stderr(ProcessOutput::Inherited)
             .parent_death_signal(Signal::KILL);
         let mut child = match self.contained && !role.cleans_up() {
             true => command.spawn_as_process_one()?,

@@ -1,4 +1,4 @@
-//! Built data that are kept: a data directory for each [`Key`].
+//! Built data that are kept: a data directory for each [`BuildKey`].
 
 use std::fs;
 use std::io::{self, ErrorKind, Write};
@@ -6,18 +6,18 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, lchown};
 use std::path::{Path, PathBuf};
 
 use lab::{Node, Password};
-use os::user::User;
+use os::user::SystemUser;
 
 use crate::error::Error;
-use crate::key::Key;
+use crate::key::BuildKey;
 
 /// The directory of built data.
 #[derive(Clone, Debug)]
-pub struct Cache {
+pub struct BuildCache {
     directory: PathBuf,
 }
 
-/// Number and size of the data that [`Cache::clean`] has removed.
+/// Number and size of the data that [`BuildCache::clean`] has removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RemovedData {
     /// Data directories, and builds.
@@ -32,12 +32,12 @@ const OF_ROOT: &str = "/var/cache";
 /// The file that holds the superuser's password.
 const PASSWORD: &str = "password";
 
-impl Cache {
+impl BuildCache {
     /// The user's: below `XDG_CACHE_HOME`, or else `~/.cache`; of root `/var/cache`.
-    pub fn of_user() -> Result<Cache, Error> {
+    pub fn of_user() -> Result<BuildCache, Error> {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let parent = match variable("XDG_CACHE_HOME").map(PathBuf::from) {
-            Some(path) if path.is_absolute() => match foreign_part(&path, User::current()) {
+            Some(path) if path.is_absolute() => match foreign_part(&path, SystemUser::current()) {
                 None => path,
                 Some(part) => {
                     let why =
@@ -46,7 +46,7 @@ impl Cache {
                     return Err(Error::Cache { doing: "using", path: part, source });
                 }
             },
-            _ if User::current().is_root() => PathBuf::from(OF_ROOT),
+            _ if SystemUser::current().is_root() => PathBuf::from(OF_ROOT),
             _ => match variable("HOME") {
                 Some(home) => Path::new(&home).join(".cache"),
                 None => {
@@ -56,7 +56,7 @@ impl Cache {
                 }
             },
         };
-        Ok(Cache { directory: parent.join("pgrig/data") })
+        Ok(BuildCache { directory: parent.join("pgrig/data") })
     }
 
     /// Directory of programs that were built from commits.
@@ -70,8 +70,8 @@ impl Cache {
     }
 
     /// One in this directory, which its first use makes.
-    pub fn at(directory: PathBuf) -> Cache {
-        Cache { directory }
+    pub fn at(directory: PathBuf) -> BuildCache {
+        BuildCache { directory }
     }
 
     /// The superuser's password in all data that are kept: labs that take or keep some need it.
@@ -109,7 +109,7 @@ impl Cache {
 
     /// Gives a node without data those of this key; false where there are none. The server is stopped
     /// before and afterwards.
-    pub fn take(&self, key: &Key, node: &mut Node) -> Result<bool, Error> {
+    pub fn take(&self, key: &BuildKey, node: &mut Node) -> Result<bool, Error> {
         let kept = self.directory.join(key.name());
         if !servers_user().access(|| kept.join("PG_VERSION").metadata()).is_ok_and(|f| f.is_file())
         {
@@ -120,7 +120,7 @@ impl Cache {
     }
 
     /// Keeps the data of a stopped node under this key, unless some are there.
-    pub fn keep(&self, key: &Key, node: &Node) -> Result<(), Error> {
+    pub fn keep(&self, key: &BuildKey, node: &Node) -> Result<(), Error> {
         self.make()?;
         let (kept, name) = (self.directory.join(key.name()), key.name());
         if servers_user().access(|| fs::symlink_metadata(&kept)).is_ok() {
@@ -186,9 +186,9 @@ impl Cache {
                 fs::DirBuilder::new().recursive(true).mode(0o755).create(parent)?;
             }
             match fs::DirBuilder::new().mode(0o700).create(&self.directory) {
-                Ok(()) if servers_user() == User::current() => Ok(()),
+                Ok(()) if servers_user() == SystemUser::current() => Ok(()),
                 Ok(()) => {
-                    let User { uid, gid } = servers_user();
+                    let SystemUser { uid, gid } = servers_user();
                     lchown(&self.directory, Some(uid), Some(gid))
                 }
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
@@ -201,7 +201,7 @@ impl Cache {
 
 /// The first part of a path, from its end on, that root must not follow: what another user owns, or can
 /// put a link in the place of. Any part is as good for another user than root.
-fn foreign_part(path: &Path, user: User) -> Option<PathBuf> {
+fn foreign_part(path: &Path, user: SystemUser) -> Option<PathBuf> {
     let is_foreign = |part: &&Path| {
         part.symlink_metadata().is_ok_and(|about| {
             let is_shared = about.mode() & 0o022 != 0 && about.mode() & STICKY == 0;
@@ -217,8 +217,8 @@ fn foreign_part(path: &Path, user: User) -> Option<PathBuf> {
 /// In such a directory nobody replaces what is another user's.
 const STICKY: u32 = 0o1000;
 
-fn servers_user() -> User {
-    User::unprivileged().unwrap_or_else(User::current)
+fn servers_user() -> SystemUser {
+    SystemUser::unprivileged().unwrap_or_else(SystemUser::current)
 }
 
 fn bytes_below(path: &Path) -> u64 {
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn root_keeps_nothing_where_another_user_can_write() {
-        if !User::current().is_root() {
+        if !SystemUser::current().is_root() {
             return testing::skip::no_root();
         }
         let place = tempfile::tempdir().unwrap();
@@ -251,7 +251,7 @@ mod tests {
         let check = |path: &Path, user, expected: Option<&Path>| {
             assert_eq!(foreign_part(path, user).as_deref(), expected, "{}", path.display());
         };
-        let root = User::current();
+        let root = SystemUser::current();
         check(&own.join("not yet"), root, None);
         check(&foreign.join("not yet"), root, Some(&foreign));
         check(&foreign.join("not yet"), servers_user(), None);

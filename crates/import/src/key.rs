@@ -7,20 +7,20 @@ use lab::Installation;
 use sha2::{Digest, Sha256};
 
 use crate::error::Error;
-use crate::source::Source;
+use crate::source::ImportSource;
 
 /// A digest of everything that data were made from.
 #[derive(Clone)]
-pub struct Key(Sha256);
+pub struct BuildKey(Sha256);
 
 /// Data that another version of this program has built are not the same.
 const FORMAT: &str = concat!("pgrig ", env!("CARGO_PKG_VERSION"), " data 1");
 
-impl Key {
+impl BuildKey {
     /// Data of a server of this installation. One that was built anew has another key.
-    pub fn new(installation: &Installation) -> Key {
+    pub fn new(installation: &Installation) -> BuildKey {
         let program = installation.program("postgres");
-        let mut key = Key(Sha256::new());
+        let mut key = BuildKey(Sha256::new());
         key.add(FORMAT);
         key.add(&installation.version().to_string());
         key.add(&program.display().to_string());
@@ -37,7 +37,7 @@ impl Key {
     }
 
     /// Adds what a file of data holds, whatever its name is.
-    pub fn add_source(&mut self, source: &Source) -> Result<(), Error> {
+    pub fn add_source(&mut self, source: &ImportSource) -> Result<(), Error> {
         source.digest(&mut self.0)
     }
 

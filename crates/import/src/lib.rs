@@ -1,9 +1,9 @@
 //! A user's data: reading a file of data, loading it into a server, and keeping built data; and a user's settings, read
 //! from files of production ([`read_configuration`]). A [`BaseBackup`] is copied and never opened in place.
 //!
-//! [`Source::look`] reads a file before anything is built, [`Source::fits`] compares it with
-//! an installation, and [`Source::load`] has psql or pg_restore of that installation load it. A
-//! [`Cache`] keeps the data directory that came out of it, under a [`Key`] of everything that it was
+//! [`ImportSource::look`] reads a file before anything is built, [`ImportSource::fits`] compares it with
+//! an installation, and [`ImportSource::load`] has psql or pg_restore of that installation load it. A
+//! [`BuildCache`] keeps the data directory that came out of it, under a [`BuildKey`] of everything that it was
 //! made from.
 //!
 //! Limits: it loads into servers of this machine's lab. It reads no study.
@@ -20,8 +20,8 @@ mod program;
 mod source;
 
 pub use base_backup::BaseBackup;
-pub use cache::{Cache, RemovedData};
+pub use cache::{BuildCache, RemovedData};
 pub use configuration::read_configuration;
 pub use error::Error;
-pub use key::Key;
-pub use source::{ScriptVariables, Source};
+pub use key::BuildKey;
+pub use source::{ImportSource, ScriptVariables};

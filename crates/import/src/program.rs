@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
-use os::command::{Command, CommandLimits};
-use os::user::User;
+use os::command::{CommandLimits, ProcessCommand};
+use os::user::SystemUser;
 
 use crate::error::Error;
 
@@ -17,13 +17,13 @@ pub(crate) struct ProgramResult {
 }
 
 /// A program as the user that servers run as, with an environment of its own.
-pub(crate) fn command(program: &Path) -> Command {
-    let command = Command::new(program)
+pub(crate) fn command(program: &Path) -> ProcessCommand {
+    let command = ProcessCommand::new(program)
         .env("PATH", "/usr/bin:/bin")
         .env("LC_ALL", "C")
         .env("PGCONNECT_TIMEOUT", "10")
         .env("PGOPTIONS", "-c client_min_messages=warning");
-    match User::unprivileged() {
+    match SystemUser::unprivileged() {
         Some(user) => command.user(user),
         None => command,
     }
@@ -37,7 +37,7 @@ pub(crate) fn is_readable(path: &Path) -> bool {
         }),
         false => File::open(path).map(drop),
     };
-    let user = User::unprivileged().unwrap_or_else(User::current);
+    let user = SystemUser::unprivileged().unwrap_or_else(SystemUser::current);
     user.access(read).is_ok()
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn is_readable(path: &Path) -> bool {
 /// input.
 pub(crate) fn run(
     name: &'static str,
-    command: Command,
+    command: ProcessCommand,
     fed: Option<Box<dyn Read + Send>>,
     is_interrupted: &dyn Fn() -> bool,
 ) -> Result<ProgramResult, Error> {

@@ -15,7 +15,7 @@ use crate::program;
 
 /// A file of data that was looked at.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct ImportSource {
     /// As messages call it.
     name: String,
     content: Content,
@@ -55,9 +55,9 @@ const OTHERS: [(&[u8], &str, &str); 4] = [
     (b"BZh", "it is compressed with bzip2", "unpack it first: bunzip2"),
 ];
 
-impl Source {
+impl ImportSource {
     /// Looks at a script, or at a dump in pg_dump's custom, tar or directory format.
-    pub fn look(path: &Path) -> Result<Source, Error> {
+    pub fn look(path: &Path) -> Result<ImportSource, Error> {
         let name = path.display().to_string();
         let read = |source| Error::Read { path: path.to_owned(), source };
         let unfit = |why, hint| Err(Error::Unfit { name: name.clone(), why, hint });
@@ -65,7 +65,7 @@ impl Source {
         let metadata = whole.metadata().map_err(read)?;
         if metadata.is_dir() {
             return match whole.join("toc.dat").is_file() {
-                true => Ok(Source {
+                true => Ok(ImportSource {
                     name,
                     content: Content::Directory(whole),
                     said: DumpHeader::default(),
@@ -83,7 +83,7 @@ impl Source {
         let mut file = File::open(&whole).map_err(read)?;
         file.by_ref().take(LOOKED_BYTES).read_to_end(&mut bytes).map_err(read)?;
         if bytes.starts_with(b"PGDMP") || bytes.get(257..262) == Some(b"ustar") {
-            return Ok(Source {
+            return Ok(ImportSource {
                 name,
                 content: Content::Archive(whole),
                 said: DumpHeader::default(),
@@ -101,15 +101,15 @@ impl Source {
         if bytes.iter().all(u8::is_ascii_whitespace) {
             return unfit("it is empty", "name a script of SQL, or a dump of pg_dump");
         }
-        Source::script(name, Content::Script(whole), &String::from_utf8_lossy(&bytes))
+        ImportSource::script(name, Content::Script(whole), &String::from_utf8_lossy(&bytes))
     }
 
     /// Looks at a script whose text is known.
-    pub fn text(name: &str, text: &str) -> Result<Source, Error> {
-        Source::script(name.to_owned(), Content::Text(text.to_owned()), text)
+    pub fn text(name: &str, text: &str) -> Result<ImportSource, Error> {
+        ImportSource::script(name.to_owned(), Content::Text(text.to_owned()), text)
     }
 
-    fn script(name: String, content: Content, text: &str) -> Result<Source, Error> {
+    fn script(name: String, content: Content, text: &str) -> Result<ImportSource, Error> {
         let said = DumpHeader::by_script(text);
         let unfit = |why, hint| Err(Error::Unfit { name: name.clone(), why, hint });
         if said.is_of_cluster {
@@ -121,7 +121,7 @@ impl Source {
                 "leave out \\connect, or use what pg_dump has written",
             );
         }
-        Ok(Source { name, content, said })
+        Ok(ImportSource { name, content, said })
     }
 
     /// True if psql runs it.
@@ -398,7 +398,10 @@ impl Source {
 }
 
 /// psql for a script: nobody's settings, no table of results, and an end at the first error.
-fn script(mut command: os::command::Command, values: ScriptVariables<'_>) -> os::command::Command {
+fn script(
+    mut command: os::command::ProcessCommand,
+    values: ScriptVariables<'_>,
+) -> os::command::ProcessCommand {
     command = command.args(["--no-psqlrc", "--quiet", "--output", "/dev/null"]);
     command = command.args(["--set", "ON_ERROR_STOP=1"]);
     for (name, value) in values.variables {

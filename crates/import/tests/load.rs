@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use import::{Cache, Error, Key, ScriptVariables, Source};
+use import::{BuildCache, BuildKey, Error, ImportSource, ScriptVariables};
 use lab::{Endpoint, Lab, Node, StopMode};
 use tempfile::TempDir;
 
@@ -35,7 +35,7 @@ CREATE INDEX CONCURRENTLY ON made (i);
 VACUUM (ANALYZE) made;
 ";
 
-fn load(node: &Node, source: &Source, values: ScriptVariables<'_>) -> Result<(), Error> {
+fn load(node: &Node, source: &ImportSource, values: ScriptVariables<'_>) -> Result<(), Error> {
     source.fits(node.installation())?;
     source.load(node, values, &|| false)
 }
@@ -52,7 +52,7 @@ fn scripts_and_dumps_are_loaded_kept_and_taken_again() {
     let desk = tempfile::tempdir().expect("a directory");
     let at = |name: &str| desk.path().join(name);
     fs::write(at("script.sql"), SCRIPT).expect("a file");
-    let look = |name: &str| Source::look(&at(name)).expect("it can be read");
+    let look = |name: &str| ImportSource::look(&at(name)).expect("it can be read");
 
     let seeded = ScriptVariables { seed: Some(0.5), ..ScriptVariables::default() };
     load(&node, &look("script.sql"), seeded).expect("loaded");
@@ -64,7 +64,7 @@ fn scripts_and_dumps_are_loaded_kept_and_taken_again() {
     assert_eq!(sum(&node), first, "random() is seeded");
     node.value("DROP TABLE copied, made").expect("dropped");
     let variables = [("rows".to_owned(), "9".to_owned())];
-    let text = Source::text("study.sql", SCRIPT).expect("a script");
+    let text = ImportSource::text("study.sql", SCRIPT).expect("a script");
     load(&node, &text, ScriptVariables { variables: &variables, seed: None }).expect("loaded");
     assert_eq!(count(&node, "made"), "9");
 
@@ -84,7 +84,7 @@ fn scripts_and_dumps_are_loaded_kept_and_taken_again() {
             }
         }
         node.value("DROP TABLE copied, made").expect("dropped");
-        let source = Source::look(&path).expect("a dump");
+        let source = ImportSource::look(&path).expect("a dump");
         load(&node, &source, ScriptVariables::default())
             .unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!([count(&node, "copied"), count(&node, "made")], ["2", "9"], "{name}");
@@ -117,10 +117,10 @@ fn scripts_and_dumps_are_loaded_kept_and_taken_again() {
 
     // Kept data are those of their key, and of no other.
     let kept = open_directory();
-    let cache = Cache::at(kept.path().join("data"));
+    let cache = BuildCache::at(kept.path().join("data"));
     assert_eq!(cache.password().expect("a password"), cache.password().expect("the same"));
     let key = |more: &str| {
-        let mut key = Key::new(node.installation());
+        let mut key = BuildKey::new(node.installation());
         key.add_source(&look("script.sql")).expect("a file");
         key.add(more);
         key
@@ -145,7 +145,7 @@ fn what_is_no_data_is_refused_when_it_is_looked_at() {
     let check = |content: &[u8], why: &str| {
         let path = desk.path().join("file");
         fs::write(&path, content).expect("a file");
-        let error = Source::look(&path).expect_err(why);
+        let error = ImportSource::look(&path).expect_err(why);
         assert!(error.to_string().contains(why) && error.hint().is_some(), "{error}");
     };
     check(b"", "it is empty");
@@ -154,8 +154,8 @@ fn what_is_no_data_is_refused_when_it_is_looked_at() {
     check(b"\x7fELF\0\0", "neither a script nor a dump");
     check(b"--\n-- PostgreSQL database cluster dump\n--\n", "a dump of all databases");
     check(b"\\connect shop\nSELECT 1;\n", "connects to another database");
-    assert!(matches!(Source::look(Path::new("/nowhere/x")), Err(Error::Read { .. })));
-    let error = Source::look(desk.path()).expect_err("a directory");
+    assert!(matches!(ImportSource::look(Path::new("/nowhere/x")), Err(Error::Read { .. })));
+    let error = ImportSource::look(desk.path()).expect_err("a directory");
     assert!(error.to_string().contains("without toc.dat"), "{error}");
 }
 
@@ -186,7 +186,7 @@ fn dumps_of_a_database_bring_its_locale_and_its_settings() {
         assert!(readable.expect("chmod").success());
 
         let (fresh, _other) = server();
-        let source = Source::look(&file).expect(name);
+        let source = ImportSource::look(&file).expect(name);
         let locale = source.database_locale(fresh.installation()).expect(name).expect(name);
         assert_eq!(
             (locale.words().as_str(), locale.encoding.as_deref()),

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use fault::disk::{PowerCutReport, RequestLog};
 use fault::link::{LinkCounters, TrafficShape};
-use os::init::Exit;
-use os::user::User;
+use os::init::ProcessExit;
+use os::user::SystemUser;
 use serde::{Deserialize, Serialize};
 
 use crate::archive::{ArchivedFile, BackupVerdict};
@@ -62,8 +62,8 @@ answers! {
     Path(PathBuf),
     Paths(Vec<PathBuf>),
     Pid(Option<i32>),
-    Exit(Exit),
-    Ended(Option<Exit>),
+    ProcessExit(ProcessExit),
+    Ended(Option<ProcessExit>),
     Files(Listing),
     Flushes(Vec<Flush>),
     Resources(Resources),
@@ -98,7 +98,7 @@ pub(crate) struct LabOpened {
     pub(crate) isolation: Isolation,
     pub(crate) directory: PathBuf,
     /// The user that its servers run as.
-    pub(crate) user: User,
+    pub(crate) user: SystemUser,
 }
 
 /// A node that was made.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use os::proc_files;
 use os::regular_file;
-use os::user::User;
+use os::user::SystemUser;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::error::Error;
@@ -86,7 +86,7 @@ impl Marker {
             flock(&file, FlockOperation::NonBlockingLockExclusive)?;
             // Without an id of this boot, whether the process still runs is told by its lock alone.
             let boot = proc_files::read("sys/kernel/random/boot_id").unwrap_or_default();
-            let (pid, uid) = (std::process::id(), User::current().uid);
+            let (pid, uid) = (std::process::id(), SystemUser::current().uid);
             write!(file, "{FIRST_LINE}pid {pid}\nuid {uid}\nboot {boot}")?;
             Ok(Self { file })
         };

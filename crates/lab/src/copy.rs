@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::Path;
 
 use os::regular_file;
-use os::user::User;
+use os::user::SystemUser;
 
 use crate::error::Error;
 use crate::files::{failed, remove_tree};
@@ -16,7 +16,7 @@ use crate::files::{failed, remove_tree};
 ///
 /// Files are cloned with FICLONE where the file system shares blocks (btrfs, xfs, bcachefs) and
 /// otherwise copied inside the kernel (copy_file_range).
-pub(crate) fn copy_tree(from: &Path, to: &Path, owner: User) -> Result<u64, Error> {
+pub(crate) fn copy_tree(from: &Path, to: &Path, owner: SystemUser) -> Result<u64, Error> {
     let mut copy = TreeCopy { can_clone: true, bytes: 0 };
     if to.exists() {
         return Err(failed("copying to", to)(io::ErrorKind::AlreadyExists.into()));
@@ -31,7 +31,7 @@ pub(crate) fn copy_tree(from: &Path, to: &Path, owner: User) -> Result<u64, Erro
 
 /// Copies what is in the directory `from` of `owner`'s into `to`, which is there and empty, as
 /// [`copy_tree`] does.
-pub(crate) fn copy_into(from: &Path, to: &Path, owner: User) -> Result<(), Error> {
+pub(crate) fn copy_into(from: &Path, to: &Path, owner: SystemUser) -> Result<(), Error> {
     let mut copy = TreeCopy { can_clone: true, bytes: 0 };
     let copied = owner.access(|| Ok(copy.entries(from, to)));
     copied.map_err(failed("copying", from)).flatten()
@@ -44,7 +44,7 @@ pub(crate) fn copy_into(from: &Path, to: &Path, owner: User) -> Result<(), Error
 /// # Errors
 /// [`Error::File`]. What was copied by then is removed.
 pub fn copy_foreign_tree(from: &Path, to: &Path) -> Result<(), Error> {
-    let owner = User::unprivileged().unwrap_or_else(User::current);
+    let owner = SystemUser::unprivileged().unwrap_or_else(SystemUser::current);
     let mut copy = TreeCopy { can_clone: true, bytes: 0 };
     if to.exists() {
         return Err(failed("copying to", to)(io::ErrorKind::AlreadyExists.into()));
@@ -93,7 +93,13 @@ impl TreeCopy {
         Ok(())
     }
 
-    fn foreign(&mut self, from: &Path, to: &Path, owner: User, depth: usize) -> Result<(), Error> {
+    fn foreign(
+        &mut self,
+        from: &Path,
+        to: &Path,
+        owner: SystemUser,
+        depth: usize,
+    ) -> Result<(), Error> {
         let failed = failed("copying", from);
         if depth > DEPTH_MAX {
             return Err(failed(io::Error::other("its links lead in a circle")));
@@ -150,17 +156,17 @@ mod tests {
         fs::set_permissions(from.join("PG_VERSION"), fs::Permissions::from_mode(0o640)).unwrap();
         fs::set_permissions(&from, fs::Permissions::from_mode(0o750)).unwrap();
 
-        assert_eq!(copy_tree(&from, &to, User::current()).unwrap(), 100_003);
+        assert_eq!(copy_tree(&from, &to, SystemUser::current()).unwrap(), 100_003);
 
         assert_eq!(fs::read(to.join("base/1/1259")).unwrap(), vec![7; 100_000]);
         assert_eq!(fs::metadata(to.join("PG_VERSION")).unwrap().mode() & 0o777, 0o640);
         assert_eq!(fs::metadata(&to).unwrap().mode() & 0o777, 0o750);
-        assert!(copy_tree(&from, &to, User::current()).is_err(), "must not overwrite");
+        assert!(copy_tree(&from, &to, SystemUser::current()).is_err(), "must not overwrite");
         assert!(to.join("PG_VERSION").exists());
 
         std::os::unix::fs::symlink("/elsewhere", from.join("pg_wal")).unwrap();
         let linked = directory.path().join("linked");
-        let error = copy_tree(&from, &linked, User::current()).unwrap_err().to_string();
+        let error = copy_tree(&from, &linked, SystemUser::current()).unwrap_err().to_string();
         assert!(error.ends_with("two servers would share what this link leads to"), "{error}");
         assert!(!linked.exists());
     }

@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use os::user::User;
+use os::user::SystemUser;
 
 use crate::clean::Marker;
 use crate::error::{Error, SOCKET_PATH_BYTES_MAX};
@@ -26,7 +26,7 @@ pub(crate) struct Directory {
 
 impl Directory {
     /// Makes and marks it.
-    pub(crate) fn make(config: &LabConfig, user: User) -> Result<Self, Error> {
+    pub(crate) fn make(config: &LabConfig, user: SystemUser) -> Result<Self, Error> {
         let path = match &config.directory {
             Some(given) => make_given(given)?,
             None => make_temporary()?,

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use os::command::Command;
-use os::user::User;
+use os::command::ProcessCommand;
+use os::user::SystemUser;
 
 use crate::error::{Error, RefusedSetting};
 use crate::find::{Installation, QUESTION};
@@ -42,12 +42,12 @@ fn ask(installation: &Installation, settings: &Settings, name: &str) -> Result<S
         ("ident_file", "/dev/null"),
         ("data_directory", "/nonexistent"),
     ];
-    let mut command = Command::new(installation.program("postgres")).args(["-C", name]);
+    let mut command = ProcessCommand::new(installation.program("postgres")).args(["-C", name]);
     for (name, value) in fixed.into_iter().chain(settings.iter()) {
         command = command.arg("-c").arg(format!("{name}={value}"));
     }
     let command = command.env("LC_ALL", "C").directory("/");
-    let command = match User::unprivileged() {
+    let command = match SystemUser::unprivileged() {
         Some(user) => command.user(user),
         None => command,
     };

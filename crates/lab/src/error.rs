@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use os::init::Exit;
+use os::init::ProcessExit;
 use server::ConnectError;
 use terms::StopMode;
 
@@ -137,17 +137,17 @@ pub enum Error {
     #[error(transparent)]
     RefusedSetting(RefusedSetting),
     #[error("initialising node {node}: initdb {exit}{}", tail(.output))]
-    Initdb { node: String, exit: Exit, output: String },
+    Initdb { node: String, exit: ProcessExit, output: String },
     #[error("backing up node {primary} to {node}: pg_basebackup {exit}{}", tail(.output))]
-    Backup { node: String, primary: String, exit: Exit, output: String },
+    Backup { node: String, primary: String, exit: ProcessExit, output: String },
     #[error("archive and backups of node {node}: pgbackrest {exit}{}", tail(.output))]
-    PgBackRest { node: String, exit: Exit, output: String },
+    PgBackRest { node: String, exit: ProcessExit, output: String },
     #[error("making node {node} a standby of {primary}: pg_rewind {exit}{}", tail(.output))]
-    Rewind { node: String, primary: String, exit: Exit, output: String },
+    Rewind { node: String, primary: String, exit: ProcessExit, output: String },
     #[error("making the data of node {node} by pg_upgrade: {why}{}", tail(.log))]
     Upgrade { node: String, why: String, log: String },
     #[error("checking the checksums of node {node}: pg_checksums {exit}{}", tail(.output))]
-    Checksums { node: String, exit: Exit, output: String },
+    Checksums { node: String, exit: ProcessExit, output: String },
     #[error("measuring what a flush costs: pg_test_fsync{}", tail(.said))]
     FlushTest { said: String },
     #[error(transparent)]

@@ -11,21 +11,21 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 
 use os::regular_file;
-use os::user::User;
+use os::user::SystemUser;
 use rustix::fs::OFlags;
 
 use crate::error::Error;
 
 /// Makes a directory that only `owner` can enter, in a directory of the owner's.
-pub(crate) fn make_directory(path: &Path, owner: User) -> Result<(), Error> {
+pub(crate) fn make_directory(path: &Path, owner: SystemUser) -> Result<(), Error> {
     let make = || fs::DirBuilder::new().mode(0o700).create(path);
     owner.access(make).map_err(failed(MAKING, path))
 }
 
 /// Makes a directory that only `owner` can enter, in a directory of the rig's own user.
-pub(crate) fn make_directory_for(path: &Path, owner: User) -> Result<(), Error> {
-    make_directory(path, User::current())?;
-    match owner == User::current() {
+pub(crate) fn make_directory_for(path: &Path, owner: SystemUser) -> Result<(), Error> {
+    make_directory(path, SystemUser::current())?;
+    match owner == SystemUser::current() {
         true => Ok(()),
         false => lchown(path, Some(owner.uid), Some(owner.gid)).map_err(failed(MAKING, path)),
     }
@@ -34,7 +34,7 @@ pub(crate) fn make_directory_for(path: &Path, owner: User) -> Result<(), Error> 
 /// Makes a directory of the rig's own user that others can pass, to what is theirs in it, and
 /// cannot list.
 pub(crate) fn make_passage(path: &Path) -> Result<(), Error> {
-    make_directory(path, User::current())?;
+    make_directory(path, SystemUser::current())?;
     let open = || {
         let mut options = OpenOptions::new();
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;
@@ -45,7 +45,7 @@ pub(crate) fn make_passage(path: &Path) -> Result<(), Error> {
 }
 
 /// Writes a file that only `owner` can read, in the place of what was there.
-pub(crate) fn write_file(path: &Path, text: &str, owner: User) -> Result<(), Error> {
+pub(crate) fn write_file(path: &Path, text: &str, owner: SystemUser) -> Result<(), Error> {
     let name = path.file_name().expect("a file that is written has a name").to_string_lossy();
     let new = path.with_file_name(format!(".{name}.new"));
     let write = || {
@@ -59,24 +59,24 @@ pub(crate) fn write_file(path: &Path, text: &str, owner: User) -> Result<(), Err
 }
 
 /// Opens a regular file of `owner`'s for reading.
-pub(crate) fn open_file(path: &Path, owner: User) -> io::Result<File> {
+pub(crate) fn open_file(path: &Path, owner: SystemUser) -> io::Result<File> {
     owner.access(|| regular_file::open(OpenOptions::new().read(true), path))
 }
 
 /// All of a file of `owner`'s. Texts that a server writes may be torn where it was killed.
-pub(crate) fn read_file(path: &Path, owner: User) -> io::Result<String> {
+pub(crate) fn read_file(path: &Path, owner: SystemUser) -> io::Result<String> {
     let mut bytes = Vec::new();
     open_file(path, owner)?.read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Removes a file of `owner`'s; one that is not there is no error.
-pub(crate) fn remove_file(path: &Path, owner: User) -> Result<(), Error> {
+pub(crate) fn remove_file(path: &Path, owner: SystemUser) -> Result<(), Error> {
     owner.access(|| there(fs::remove_file(path)).map(drop)).map_err(failed("removing", path))
 }
 
 /// Exchanges two directories of `owner`'s.
-pub(crate) fn exchange(one: &Path, other: &Path, owner: User) -> Result<(), Error> {
+pub(crate) fn exchange(one: &Path, other: &Path, owner: SystemUser) -> Result<(), Error> {
     let aside = one.with_extension("exchanged");
     let moves = [(one, aside.as_path()), (other, one), (aside.as_path(), other)];
     owner
@@ -92,7 +92,7 @@ pub(crate) fn remove_tree(path: &Path) -> Result<(), Error> {
 }
 
 /// The first part of `path` that `user` may not enter or execute, judged by owner and mode.
-pub(crate) fn closed_to(path: &Path, user: User) -> Option<PathBuf> {
+pub(crate) fn closed_to(path: &Path, user: SystemUser) -> Option<PathBuf> {
     let mut parts: Vec<&Path> = path.ancestors().collect();
     parts.reverse();
     let is_closed = |part: &&Path| {

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use os::command::{Command, CommandLimits};
+use os::command::{CommandLimits, ProcessCommand};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -250,7 +250,7 @@ pub(crate) const QUESTION: CommandLimits<'static> = CommandLimits {
 /// Output of a program for one option.
 fn ask(program: &Path, option: &str) -> Result<String, String> {
     let failed = |error: std::io::Error| format!("running {}: {error}", program.display());
-    let ended = Command::new(program).arg(option).run(None, &QUESTION).map_err(failed)?;
+    let ended = ProcessCommand::new(program).arg(option).run(None, &QUESTION).map_err(failed)?;
     match ended.status.success() {
         true => Ok(String::from_utf8_lossy(&ended.stdout).trim().to_owned()),
         false => Err(format!("{} {option} failed: {}", program.display(), ended.status)),

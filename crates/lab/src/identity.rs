@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use os::user::User;
+use os::user::SystemUser;
 
 use crate::error::Error;
 use crate::files::write_file;
@@ -20,7 +20,7 @@ impl ServerIdentity {
     pub(crate) fn of(
         directory: &Path,
         address: IpAddr,
-        user: User,
+        user: SystemUser,
     ) -> Result<ServerIdentity, Error> {
         let identity = ServerIdentity {
             certificate: directory.join("server.crt"),

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use host::Host;
-use os::command::Command;
-use os::user::User;
+use os::command::ProcessCommand;
+use os::user::SystemUser;
 use server::Password;
 
 use crate::answer::{MadeLink, MadeNode, MadePooler, MadeStation, Packages};
@@ -106,16 +106,16 @@ impl Lab {
         program: &Path,
         arguments: Vec<String>,
     ) -> Result<Process, Error> {
-        self.make_process(name, Command::new(program).args(arguments))
+        self.make_process(name, ProcessCommand::new(program).args(arguments))
     }
 
     /// Any other program of a lab on this machine, not started yet.
-    pub fn process(&self, name: &str, command: Command) -> Result<Process, Error> {
+    pub fn process(&self, name: &str, command: ProcessCommand) -> Result<Process, Error> {
         self.expect_here(name)?;
         self.make_process(name, command)
     }
 
-    fn make_process(&self, name: &str, command: Command) -> Result<Process, Error> {
+    fn make_process(&self, name: &str, command: ProcessCommand) -> Result<Process, Error> {
         let (object, log) = self.0.make(Verb::MakeProcess { name: name.to_owned(), command })?;
         Ok(Process { part: Part::new(object, name, log) })
     }
@@ -182,7 +182,7 @@ impl Lab {
     }
 
     /// The user that its servers run as, on its host.
-    pub fn user(&self) -> User {
+    pub fn user(&self) -> SystemUser {
         self.0.opened.user
     }
 

@@ -51,7 +51,7 @@ pub struct LinkCost {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkTap {
-    /// From its relay: what the paths of [`fault::link::Sockets`] begin with.
+    /// From its relay: what the paths of [`fault::link::RelaySockets`] begin with.
     Relay(PathBuf),
     /// From an interface in the network namespace of this process, as `/proc` outside the lab
     /// numbers it.

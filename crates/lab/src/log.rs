@@ -3,7 +3,7 @@
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-use os::user::User;
+use os::user::SystemUser;
 
 use crate::files::open_file;
 
@@ -41,7 +41,7 @@ impl LogFormat {
 
 /// The last lines of `path`, a file of `owner`'s, after its first `from_bytes`; empty where there is
 /// no such file.
-pub(crate) fn tail(path: &Path, from_bytes: u64, owner: User) -> String {
+pub(crate) fn tail(path: &Path, from_bytes: u64, owner: SystemUser) -> String {
     let read = || {
         let mut file = open_file(path, owner)?;
         let length = file.metadata()?.len();
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_tail_is_the_last_lines() {
-        let tail = |path: &Path, from| tail(path, from, User::current());
+        let tail = |path: &Path, from| tail(path, from, SystemUser::current());
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log");
         let text: String = (0..10_000).map(|line| format!("line {line}\n")).collect();

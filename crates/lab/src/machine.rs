@@ -10,7 +10,7 @@ use std::time::Duration;
 use os::init::Init;
 pub use os::limits::OpenFiles;
 use os::proc_files;
-use os::user::User;
+use os::user::SystemUser;
 
 use crate::ending::are_ended;
 use crate::error::Error;
@@ -155,7 +155,7 @@ fn file_system_named(magic: u64) -> String {
 
 /// True if the rig runs as root.
 pub fn is_root() -> bool {
-    User::current().is_root()
+    SystemUser::current().is_root()
 }
 
 /// Checks that the I/O of servers below `path` can be limited here.
@@ -210,10 +210,10 @@ pub fn packages(names: &[String]) -> Result<(), Error> {
 const APT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Tries to make the namespaces of a lab here; the error is the step that is refused.
-pub fn namespaces() -> Result<(), os::init::Failure> {
-    let isolation = match User::current().is_root() {
-        true => os::init::Isolation::Namespaces,
-        false => os::init::Isolation::UserNamespace,
+pub fn namespaces() -> Result<(), os::init::InitFailure> {
+    let isolation = match SystemUser::current().is_root() {
+        true => os::init::ProcessIsolation::Namespaces,
+        false => os::init::ProcessIsolation::UserNamespace,
     };
     Init::start(isolation, None, &[]).map(drop)
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use os::throttle::Limits;
+use os::throttle::IoLimits;
 use server::Client;
 use terms::StopMode;
 
@@ -96,7 +96,7 @@ impl Node {
 
     /// Limits the I/O of all its processes on the device of the lab's directory, until what is
     /// given is dropped. Processes of a later start are not limited. Only root can do it.
-    pub fn limit_io(&self, limits: &Limits) -> Result<IoLimit, Error> {
+    pub fn limit_io(&self, limits: &IoLimits) -> Result<IoLimit, Error> {
         let lab = &self.object.lab;
         let (limit, limits) = (lab.new_number(), *limits);
         self.ask::<()>(Verb::LimitIo { limit, limits })?;

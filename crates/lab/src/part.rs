@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use os::init::Exit;
+use os::init::ProcessExit;
 use terms::StopMode;
 
 use crate::answer::Answer;
@@ -43,7 +43,7 @@ impl Part {
     ///
     /// # Errors
     /// [`Error::State`] if it does not run; [`Error::Stop`], after which it still runs.
-    pub fn stop(&mut self, mode: StopMode) -> Result<Exit, Error> {
+    pub fn stop(&mut self, mode: StopMode) -> Result<ProcessExit, Error> {
         self.ask(Verb::Stop(mode))
     }
 
@@ -56,7 +56,7 @@ impl Part {
     pub fn stop_later(
         &self,
         mode: StopMode,
-    ) -> impl FnOnce() -> Result<Exit, Error> + Send + use<> {
+    ) -> impl FnOnce() -> Result<ProcessExit, Error> + Send + use<> {
         self.object.later(Verb::Stop(mode))
     }
 
@@ -81,7 +81,7 @@ impl Part {
     }
 
     /// The end that it came to by itself since it was started, `None` while it runs.
-    pub fn exit(&self) -> Result<Option<Exit>, Error> {
+    pub fn exit(&self) -> Result<Option<ProcessExit>, Error> {
         self.ask(Verb::Exit)
     }
 

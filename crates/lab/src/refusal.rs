@@ -2,8 +2,8 @@
 
 use std::io;
 
-use os::command::Command;
-use os::user::User;
+use os::command::ProcessCommand;
+use os::user::SystemUser;
 
 use crate::find::{Installation, QUESTION};
 
@@ -14,8 +14,8 @@ impl Installation {
     pub fn refusal(&self, settings: &[(&str, &str)]) -> io::Result<Option<String>> {
         let options =
             settings.iter().flat_map(|(name, value)| ["-c".into(), format!("{name}={value}")]);
-        let user = User::unprivileged().ok_or(io::ErrorKind::PermissionDenied)?;
-        let command = Command::new(self.program("postgres"))
+        let user = SystemUser::unprivileged().ok_or(io::ErrorKind::PermissionDenied)?;
+        let command = ProcessCommand::new(self.program("postgres"))
             .args(["-C", "server_version_num"])
             // An empty configuration and a directory that exists: nothing has to be made.
             .args(["-D", "/", "-c", "config_file=/dev/null"])
@@ -51,7 +51,7 @@ mod tests {
         let secret = place.path().join("secret.conf");
         std::fs::write(&secret, "secret_word = 1\n").unwrap();
         let said = refusal("config_file", &secret.display().to_string()).unwrap_or_default();
-        let is_root = User::current().is_root();
+        let is_root = SystemUser::current().is_root();
         assert!(!is_root || !said.contains("secret_word"), "{said}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use fault::disk::{self, Method, Program};
+use fault::disk::{self, DiskProgram, PowerCutMethod};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -33,15 +33,16 @@ pub struct Resources {
 impl Resources {
     /// Of this machine, with a lab in `directory`.
     pub fn here(directory: &Path) -> Result<Resources, Error> {
-        let block = Method::Block {
+        let block = PowerCutMethod::Block {
             sector_bytes: 512,
             is_lying: false,
             log_bytes: None,
-            program: Program { path: PathBuf::new(), args: Vec::new() },
+            program: DiskProgram { path: PathBuf::new(), args: Vec::new() },
         };
-        let lacks = |method: &Method| disk::check(method).err().map(|error| error.to_string());
+        let lacks =
+            |method: &PowerCutMethod| disk::check(method).err().map(|error| error.to_string());
         Ok(Resources {
-            no_file_system_cut: lacks(&Method::FileSystem),
+            no_file_system_cut: lacks(&PowerCutMethod::FileSystem),
             no_block_cut: lacks(&block),
             no_io_limits: machine::throttles(directory).err().map(|error| error.to_string()),
             no_memory_limits: machine::memory_limits(directory)

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use os::command::Command;
-use os::throttle::Limits;
+use os::command::ProcessCommand;
+use os::throttle::IoLimits;
 use serde::{Deserialize, Serialize};
 use terms::{DataPart, Direction, DiskFault, DiskRequest, FailingRequests, FileSystem, StopMode};
 
@@ -48,7 +48,7 @@ pub(crate) enum Verb {
     /// Make it a pooler: [`crate::answer::MadePooler`].
     MakePooler { name: String, config: PoolerConfig },
     /// Make it another process: its log.
-    MakeProcess { name: String, command: Command },
+    MakeProcess { name: String, command: ProcessCommand },
     /// Make it a station: [`crate::answer::MadeStation`].
     MakeStation { name: String, config: StationConfig },
     /// Make it a link: [`crate::answer::MadeLink`].
@@ -59,7 +59,7 @@ pub(crate) enum Verb {
     // Of nodes, poolers and processes.
     /// Start it, and wait until it answers.
     Start,
-    /// Stop it: [`os::init::Exit`].
+    /// Stop it: [`os::init::ProcessExit`].
     Stop(StopMode),
     /// Send SIGKILL: how many processes.
     Kill,
@@ -69,7 +69,7 @@ pub(crate) enum Verb {
     Resume,
     /// Tell if it runs.
     IsRunning,
-    /// Tell how it ended by itself: [`os::init::Exit`] or none.
+    /// Tell how it ended by itself: [`os::init::ProcessExit`] or none.
     Exit,
     /// Tell its root process, or none; of links, too.
     Pid,
@@ -88,7 +88,7 @@ pub(crate) enum Verb {
     /// Read the settings again.
     Reload,
     /// Limit its I/O; the limit becomes the object of that number.
-    LimitIo { limit: u32, limits: Limits },
+    LimitIo { limit: u32, limits: IoLimits },
     /// Kill a server process: the time until the server accepted connections.
     KillBackend { memory_bytes: Option<u64>, timeout: Duration },
     /// Make the data of a standby from a base backup.

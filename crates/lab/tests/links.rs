@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use lab::{
     Direction, Error, Host, Lab, Link, LinkBy, LinkConfig, Listen, Node, NodeConfig, TrafficShape,
 };
-use os::command::{Child, Command, Output};
-use os::user::User;
+use os::command::{ChildProcess, ProcessCommand, ProcessOutput};
+use os::user::SystemUser;
 use rustix::process::{Pid, Signal, kill_process};
 use testing::harness::say;
 use testing::{servers, skip};
@@ -177,7 +177,7 @@ fn pair(lab: &Lab) -> (Node, Node, Link) {
 }
 
 fn a_wire_drops_packets_without_a_word() {
-    if !User::current().is_root() {
+    if !SystemUser::current().is_root() {
         return skip::no_root(); // What others are told has a test of its own.
     }
     let lab = servers::lab();
@@ -222,10 +222,10 @@ fn rig() -> ExitCode {
 }
 
 fn a_rig_that_is_killed_leaves_no_network() {
-    if !User::current().is_root() {
+    if !SystemUser::current().is_root() {
         return skip::no_root();
     }
-    let mut rig = helper("rig", User::current());
+    let mut rig = helper("rig", SystemUser::current());
     let said = first_line(&mut rig, "rig ");
     let pids: Vec<i32> = said.split(' ').map(|pid| pid.parse().unwrap()).collect();
     let init = os::processes::of(pids[0]).unwrap().parent;
@@ -259,8 +259,8 @@ fn plain() -> ExitCode {
 }
 
 fn a_plain_user_is_told_what_a_wire_needs() {
-    let user = match User::current() {
-        root if root.is_root() => User::named("nobody").unwrap().expect("a user nobody"),
+    let user = match SystemUser::current() {
+        root if root.is_root() => SystemUser::named("nobody").unwrap().expect("a user nobody"),
         user => user,
     };
     let expected = "making a network namespace for node standby1: only root may; \
@@ -269,19 +269,21 @@ fn a_plain_user_is_told_what_a_wire_needs() {
 }
 
 /// A copy of this program, in a place where any user may run it.
-fn helper(role: &str, user: User) -> Child {
+fn helper(role: &str, user: SystemUser) -> ChildProcess {
     use std::os::unix::fs::PermissionsExt;
     let home = tempfile::Builder::new().prefix("links").tempdir_in("/tmp").unwrap();
     let program = home.path().join("links");
-    let mut copy =
-        Command::new("/bin/cp").args([&env::current_exe().unwrap(), &program]).spawn().unwrap();
+    let mut copy = ProcessCommand::new("/bin/cp")
+        .args([&env::current_exe().unwrap(), &program])
+        .spawn()
+        .unwrap();
     assert!(copy.wait().unwrap().success());
     for (path, mode) in [(home.path(), 0o755), (&program, 0o755)] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     }
     // It is executed by then, and needs its file only where it starts itself again.
-    let command = Command::new(&program).arg(role).user(user).env("PATH", "/usr/bin:/bin");
-    let child = command.stdout(Output::Pipe).spawn().unwrap();
+    let command = ProcessCommand::new(&program).arg(role).user(user).env("PATH", "/usr/bin:/bin");
+    let child = command.stdout(ProcessOutput::Pipe).spawn().unwrap();
     HOMES.lock().unwrap().push(home);
     child
 }
@@ -290,7 +292,7 @@ fn helper(role: &str, user: User) -> Child {
 static HOMES: std::sync::Mutex<Vec<tempfile::TempDir>> = std::sync::Mutex::new(Vec::new());
 
 /// What stands behind `word` in the first line that begins with it.
-fn first_line(child: &mut Child, word: &str) -> String {
+fn first_line(child: &mut ChildProcess, word: &str) -> String {
     use std::io::{BufRead, BufReader};
     let lines = BufReader::new(child.stdout().unwrap()).lines().map_while(Result::ok);
     let mut found = lines.filter_map(|line| Some(line.strip_prefix(word)?.to_owned()));

@@ -14,9 +14,11 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use fault::disk::{self, Disk, DiskConfig, DiskError, Method, PowerCutReport, RequestFailure};
+use fault::disk::{
+    self, DiskConfig, DiskError, FaultyDisk, PowerCutMethod, PowerCutReport, RequestFailure,
+};
 use lab::{Error, Lab, Node, NodeConfig, StopMode};
-use os::command::{Child, Command, Output};
+use os::command::{ChildProcess, ProcessCommand, ProcessOutput};
 use os::processes;
 use rustix::process::{Pid, Signal, kill_process};
 use terms::{DiskFault, FailingRequests, FileSystem, RequestKind};
@@ -50,7 +52,7 @@ fn main() -> ExitCode {
 }
 
 fn a_cut_takes_only_what_was_not_promised() {
-    for method in [Method::FileSystem, block()] {
+    for method in [PowerCutMethod::FileSystem, block()] {
         let Some(lab) = open(&method) else { return };
         // What was acknowledged is there; a transaction that was under way may be.
         let mut safe = node(&lab, "safe", &method, &[]);
@@ -168,12 +170,12 @@ fn a_page_that_could_not_be_written_is_lost_only_to_a_server_that_tries_again() 
 /// The data of a node without fsync are gone with the power; its base backup and its WAL archive
 /// lie elsewhere, and hold everything up to the last segment that was archived.
 fn an_archive_brings_back_what_it_has() {
-    let Some(lab) = open(&Method::FileSystem) else { return };
+    let Some(lab) = open(&PowerCutMethod::FileSystem) else { return };
     let mut config = NodeConfig::new(servers::settings(&[("fsync", "off")]));
     config.disk = Some(DiskConfig {
         size_bytes: SIZE,
         file_system: FileSystem::Ext4,
-        method: Method::FileSystem,
+        method: PowerCutMethod::FileSystem,
     });
     config.archive =
         Some(lab::ArchiveConfig { of: "archived".to_owned(), tool: lab::ArchiveTool::Copy });
@@ -265,12 +267,12 @@ fn a_node_without_a_disk_says_so() {
     node.init().unwrap();
     let error = node.power_cut(1, None).unwrap_err();
     assert_eq!(error.to_string(), "cutting the power of node n: it has no disk of its own");
-    if disk::check(&Method::FileSystem).is_err() {
+    if disk::check(&PowerCutMethod::FileSystem).is_err() {
         let mut config = NodeConfig::new(servers::settings(&[]));
         config.disk = Some(DiskConfig {
             size_bytes: SIZE,
             file_system: FileSystem::Ext4,
-            method: Method::FileSystem,
+            method: PowerCutMethod::FileSystem,
         });
         let error = lab.node("cut", config).unwrap().init().unwrap_err();
         assert!(error.hint().is_some(), "{error}");
@@ -298,23 +300,23 @@ fn nothing_is_left_when_all_processes_die_at_once() {
     });
 }
 
-fn processes_of(rig: &Child) -> Vec<i32> {
+fn processes_of(rig: &ChildProcess) -> Vec<i32> {
     processes::tree(&processes::all().unwrap(), rig.id().cast_signed())
 }
 
 /// Starts rigs and ends each with `kill`, which returns the processes that have to be gone then.
-fn kill_rigs(is_init_killed: bool, kill: impl Fn(&Child) -> Vec<i32>) {
+fn kill_rigs(is_init_killed: bool, kill: impl Fn(&ChildProcess) -> Vec<i32>) {
     if open(&block()).is_none() {
         return;
     }
     let kills: u64 = env::var("PGRIG_KILLS").map_or(2, |count| count.parse().unwrap());
     for number in 0..kills {
         let said = tempfile::NamedTempFile::new().unwrap();
-        let mut rig = Command::new(env::current_exe().unwrap())
+        let mut rig = ProcessCommand::new(env::current_exe().unwrap())
             .arg("rig")
             .inherit_env()
-            .stdout(Output::Pipe)
-            .stderr(Output::File(said.path().to_owned()))
+            .stdout(ProcessOutput::Pipe)
+            .stderr(ProcessOutput::File(said.path().to_owned()))
             .spawn()
             .unwrap();
         let mut line = String::new();
@@ -369,7 +371,7 @@ fn left_of(directory: &Path) -> Vec<String> {
 fn rig() {
     let lab = servers::lab();
     say(&lab.directory().display().to_string());
-    let mut file_system = node(&lab, "f", &Method::FileSystem, &[]);
+    let mut file_system = node(&lab, "f", &PowerCutMethod::FileSystem, &[]);
     let mut primary = node(&lab, "b", &block(), &[]);
     primary.start().unwrap();
     let mut standby = lab.node("s", on_disk(&block(), &[])).unwrap();
@@ -421,13 +423,13 @@ fn rows(node: &Node) -> i64 {
     node.value("SELECT count(*) FROM t").unwrap().unwrap().parse().unwrap()
 }
 
-fn node(lab: &Lab, name: &str, method: &Method, pairs: &[(&str, &str)]) -> Node {
+fn node(lab: &Lab, name: &str, method: &PowerCutMethod, pairs: &[(&str, &str)]) -> Node {
     let mut node = lab.node(name, on_disk(method, pairs)).unwrap();
     node.init().unwrap();
     node
 }
 
-fn on_disk(method: &Method, pairs: &[(&str, &str)]) -> NodeConfig {
+fn on_disk(method: &PowerCutMethod, pairs: &[(&str, &str)]) -> NodeConfig {
     let mut config = NodeConfig::new(servers::settings(pairs));
     config.disk = Some(DiskConfig {
         size_bytes: SIZE,
@@ -438,7 +440,7 @@ fn on_disk(method: &Method, pairs: &[(&str, &str)]) -> NodeConfig {
 }
 
 /// A lab, where this machine can cut power; elsewhere it has to say why not.
-fn open(method: &Method) -> Option<Lab> {
+fn open(method: &PowerCutMethod) -> Option<Lab> {
     let lab = servers::lab();
     match (disk::check(method), lab.isolation()) {
         (Ok(()), lab::Isolation::Namespaces) => Some(lab),
@@ -458,16 +460,17 @@ fn open(method: &Method) -> Option<Lab> {
 }
 
 /// The device of a node's block disk, as its process listens for orders.
-fn device(lab: &Lab, node: &Node) -> Disk {
+fn device(lab: &Lab, node: &Node) -> FaultyDisk {
     let config = DiskConfig { size_bytes: SIZE, file_system: FileSystem::Ext4, method: block() };
     let disks = lab.directory().join("disks");
     let socket = disks.join(format!(".{}", node.endpoint().port));
-    Disk::new(config, &disks.join(node.name()), &socket, lab.user())
+    FaultyDisk::new(config, &disks.join(node.name()), &socket, lab.user())
 }
 
-fn block() -> Method {
-    let program = disk::Program { path: env::current_exe().unwrap(), args: vec!["disk".into()] };
-    Method::Block { sector_bytes: 512, is_lying: false, log_bytes: None, program }
+fn block() -> PowerCutMethod {
+    let program =
+        disk::DiskProgram { path: env::current_exe().unwrap(), args: vec!["disk".into()] };
+    PowerCutMethod::Block { sector_bytes: 512, is_lying: false, log_bytes: None, program }
 }
 
 const INSERT: &str = "INSERT INTO t VALUES (1, repeat('x', 500))";

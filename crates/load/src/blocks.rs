@@ -11,7 +11,7 @@ use crate::grid::{Grid, NEVER};
 /// client yet waits for the next one, and the time between does not count as waiting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Blocks {
+pub struct BlockSchedule {
     /// From the beginning of one block to that of the next, in milliseconds.
     pub length_ms: u64,
     /// The part at the end of each block in which no transaction begins, so that those under way
@@ -20,13 +20,13 @@ pub struct Blocks {
     /// The side that each workload belongs to.
     pub sides: Vec<usize>,
     /// Side and draws of each block.
-    pub order: Vec<Turn>,
+    pub order: Vec<ScheduledBlock>,
 }
 
 /// One block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Turn {
+pub struct ScheduledBlock {
     /// The side whose clients begin transactions.
     pub side: usize,
     /// Number of the sequence from which they draw. Clients of the same rank on their sides draw the same
@@ -34,7 +34,7 @@ pub struct Turn {
     pub draws: u64,
 }
 
-impl Blocks {
+impl BlockSchedule {
     /// True if clients of a workload may begin a transaction.
     pub(crate) fn is_on(&self, workload: usize, grid: &Grid, now: u64) -> bool {
         let (_, within) = self.block(grid, now);
@@ -43,7 +43,7 @@ impl Blocks {
     }
 
     /// The block under way; none after the last one.
-    pub(crate) fn turn(&self, grid: &Grid, now: u64) -> Option<Turn> {
+    pub(crate) fn turn(&self, grid: &Grid, now: u64) -> Option<ScheduledBlock> {
         self.order.get(self.block(grid, now).0).copied()
     }
 
@@ -61,7 +61,7 @@ impl Blocks {
     /// clock of its schedule.
     pub(crate) fn active_until(&self, workload: usize, grid: &Grid, now: u64) -> u64 {
         let (block, within) = self.block(grid, now);
-        let own = |turn: &&Turn| self.is_of(**turn, workload);
+        let own = |turn: &&ScheduledBlock| self.is_of(**turn, workload);
         let whole = self.order.iter().take(block).filter(own).count();
         let part = match self.order.get(block).filter(own) {
             Some(_) => within.min(self.active_ns()),
@@ -71,7 +71,7 @@ impl Blocks {
     }
 
     /// True if a block is that of a workload.
-    fn is_of(&self, turn: Turn, workload: usize) -> bool {
+    fn is_of(&self, turn: ScheduledBlock, workload: usize) -> bool {
         self.sides.get(workload) == Some(&turn.side)
     }
 
@@ -94,9 +94,9 @@ impl Blocks {
 mod tests {
     use super::*;
 
-    fn blocks(order: &[usize]) -> Blocks {
-        let turn = |side: &usize| Turn { side: *side, draws: 0 };
-        Blocks {
+    fn blocks(order: &[usize]) -> BlockSchedule {
+        let turn = |side: &usize| ScheduledBlock { side: *side, draws: 0 };
+        BlockSchedule {
             length_ms: 10,
             rest_ms: 2,
             sides: vec![0, 1],
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn all_workloads_of_a_side_have_its_blocks() {
-        let blocks = Blocks { sides: vec![0, 0, 1], ..blocks(&[0, 1]) };
+        let blocks = BlockSchedule { sides: vec![0, 0, 1], ..blocks(&[0, 1]) };
         let grid = Grid { began: 0, ..Grid::UNDECIDED };
         let on = |ms: u64| [0, 1, 2].map(|workload| blocks.is_on(workload, &grid, ms * 1_000_000));
         assert_eq!((on(3), on(13)), ([true, true, false], [false, false, true]));

@@ -6,11 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use record::{Interval, Moment, Window};
+use record::{LoadInterval, MeasuredWindow, Moment};
 
 use crate::{
-    Control, End, Event, HostStall, Level, Limit, LoadError, Message, Outcome, Plan, Urgency,
-    WarmUp,
+    HostStall, LoadControl, LoadEnd, LoadError, LoadEvent, LoadLimit, LoadOutcome, LoadPlan,
+    MessageLevel, StopUrgency, UserMessage, WarmUp,
     grid::{Grid, NEVER},
     report::{LaneOutcome, Loss, Report},
     summary,
@@ -72,13 +72,13 @@ const CANCEL_GRACE_NS: u64 = 5_000_000_000;
 
 /// Leads `workers` through `plan`.
 pub(crate) fn conduct(
-    plan: &Plan,
+    plan: &LoadPlan,
     workers: &dyn Workers,
     reports: &Receiver<(usize, Report)>,
-    control: &Control,
+    control: &LoadControl,
     origin: Instant,
-    observe: &mut dyn FnMut(Event<'_>),
-) -> Result<Outcome, LoadError> {
+    observe: &mut dyn FnMut(LoadEvent<'_>),
+) -> Result<LoadOutcome, LoadError> {
     let mut conductor = Conductor::new(plan, workers, origin);
     loop {
         match reports.recv_timeout(GLANCE) {
@@ -98,7 +98,7 @@ pub(crate) fn conduct(
 }
 
 struct Conductor<'a> {
-    plan: &'a Plan,
+    plan: &'a LoadPlan,
     workers: &'a dyn Workers,
     origin: Instant,
     grid: Grid,
@@ -106,22 +106,22 @@ struct Conductor<'a> {
     connected: Vec<u32>,
     ready: Vec<bool>,
     merge: Merge,
-    intervals: Vec<Interval>,
+    intervals: Vec<LoadInterval>,
     ramp: Option<Ramp>,
     done: Vec<Option<Box<LaneOutcome>>>,
     lost: Vec<bool>,
     /// Processes that stood still, from when to when.
     stalls: Vec<(usize, u64, u64)>,
     failure: Option<LoadError>,
-    end: End,
-    urgency: Urgency,
+    end: LoadEnd,
+    urgency: StopUrgency,
 }
 
 impl<'a> Conductor<'a> {
-    fn new(plan: &'a Plan, workers: &'a dyn Workers, origin: Instant) -> Self {
+    fn new(plan: &'a LoadPlan, workers: &'a dyn Workers, origin: Instant) -> Self {
         let lanes = workers.lanes().iter().sum();
         let ramp = match plan.limit {
-            Limit::Time { warm_up: WarmUp::Auto { min_ms, max_ms }, .. } => {
+            LoadLimit::Time { warm_up: WarmUp::Auto { min_ms, max_ms }, .. } => {
                 let interval_ns = plan.interval_ms * 1_000_000;
                 Some(Ramp::new(min_ms * 1_000_000, max_ms * 1_000_000, interval_ns))
             }
@@ -142,8 +142,8 @@ impl<'a> Conductor<'a> {
             lost: vec![false; lanes],
             stalls: Vec::new(),
             failure: None,
-            end: End::Completed,
-            urgency: Urgency::None,
+            end: LoadEnd::Completed,
+            urgency: StopUrgency::None,
         }
     }
 
@@ -151,20 +151,20 @@ impl<'a> Conductor<'a> {
         self.origin.elapsed().as_nanos() as u64
     }
 
-    fn hear(&mut self, lane: usize, report: Report, observe: &mut dyn FnMut(Event<'_>)) {
+    fn hear(&mut self, lane: usize, report: Report, observe: &mut dyn FnMut(LoadEvent<'_>)) {
         match report {
             Report::Connected(n) => {
                 self.connected[lane] = n;
                 let done = self.connected.iter().sum();
-                observe(Event::Connecting { done, of: self.clients });
+                observe(LoadEvent::Connecting { done, of: self.clients });
             }
             Report::Ready => {
                 self.ready[lane] = true;
                 if self.ready.iter().all(|ready| *ready) && self.failure.is_none() {
                     self.begin();
-                    observe(Event::LoadBegan { at: Moment(self.grid.began) });
+                    observe(LoadEvent::LoadBegan { at: Moment(self.grid.began) });
                     if self.grid.open != NEVER {
-                        observe(Event::WindowOpens { at: Moment(self.grid.open) });
+                        observe(LoadEvent::WindowOpens { at: Moment(self.grid.open) });
                     }
                 }
             }
@@ -181,7 +181,7 @@ impl<'a> Conductor<'a> {
             }
             Report::Said(messages) => {
                 for message in messages {
-                    observe(Event::Message(message));
+                    observe(LoadEvent::Message(message));
                 }
             }
             Report::Stalled(from, to) => {
@@ -192,8 +192,8 @@ impl<'a> Conductor<'a> {
                 }
             }
             Report::Aborted => {
-                if self.plan.exit_on_abort && !matches!(self.end, End::ExitedOnAbort(_)) {
-                    self.end = End::ExitedOnAbort(lane);
+                if self.plan.exit_on_abort && !matches!(self.end, LoadEnd::ExitedOnAbort(_)) {
+                    self.end = LoadEnd::ExitedOnAbort(lane);
                     self.close_now();
                 }
             }
@@ -207,7 +207,7 @@ impl<'a> Conductor<'a> {
     }
 
     /// A lane is gone, with its whole process.
-    fn lose(&mut self, lane: usize, loss: Loss, observe: &mut dyn FnMut(Event<'_>)) {
+    fn lose(&mut self, lane: usize, loss: Loss, observe: &mut dyn FnMut(LoadEvent<'_>)) {
         if self.done[lane].is_some() {
             return;
         }
@@ -226,15 +226,19 @@ impl<'a> Conductor<'a> {
                 self.abandon();
             }
             AfterLoss::Stop => {
-                if self.end == End::Completed {
-                    self.end = End::HostLost;
+                if self.end == LoadEnd::Completed {
+                    self.end = LoadEnd::HostLost;
                     self.close_now();
                 }
                 self.deliver(observe);
             }
             AfterLoss::GoOn(text) => {
                 if lane == first {
-                    observe(Event::Message(Message { level: Level::Error, text, at: None }));
+                    observe(LoadEvent::Message(UserMessage {
+                        level: MessageLevel::Error,
+                        text,
+                        at: None,
+                    }));
                 }
                 self.deliver(observe);
             }
@@ -242,7 +246,7 @@ impl<'a> Conductor<'a> {
     }
 
     /// Gives up the lanes that have not ended although the load was abandoned.
-    fn miss(&mut self, observe: &mut dyn FnMut(Event<'_>)) {
+    fn miss(&mut self, observe: &mut dyn FnMut(LoadEvent<'_>)) {
         let Some(late_ns) = self.workers.late_ns() else { return };
         if self.now() < self.grid.abandon.saturating_add(late_ns) {
             return;
@@ -273,12 +277,12 @@ impl<'a> Conductor<'a> {
         self.grid.began = began;
         self.grid.anchor = began;
         match self.plan.limit {
-            Limit::Transactions(_) => self.grid.open = began,
-            Limit::Time { warm_up: WarmUp::Fixed(ms), window_ms } => {
+            LoadLimit::Transactions(_) => self.grid.open = began,
+            LoadLimit::Time { warm_up: WarmUp::Fixed(ms), window_ms } => {
                 self.open_at(began + ms * 1_000_000, window_ms);
                 self.grid.anchor = self.grid.open;
             }
-            Limit::Time { warm_up: WarmUp::Auto { .. }, .. } => {}
+            LoadLimit::Time { warm_up: WarmUp::Auto { .. }, .. } => {}
         }
         self.workers.publish(&self.grid);
     }
@@ -293,20 +297,20 @@ impl<'a> Conductor<'a> {
     }
 
     /// Passes on the intervals that every lane has delivered.
-    fn deliver(&mut self, observe: &mut dyn FnMut(Event<'_>)) {
+    fn deliver(&mut self, observe: &mut dyn FnMut(LoadEvent<'_>)) {
         while let Some(cells) = self.merge.next() {
             if self.grid.began == NEVER {
                 continue;
             }
-            observe(Event::Interval(&cells));
+            observe(LoadEvent::Interval(&cells));
             self.consider_opening(&cells, observe);
             self.intervals.extend(cells);
         }
     }
 
     /// With automatic warm-up, opens the window as soon as throughput and latency are steady.
-    fn consider_opening(&mut self, cells: &[Interval], observe: &mut dyn FnMut(Event<'_>)) {
-        let Limit::Time { window_ms, .. } = self.plan.limit else { return };
+    fn consider_opening(&mut self, cells: &[LoadInterval], observe: &mut dyn FnMut(LoadEvent<'_>)) {
+        let LoadLimit::Time { window_ms, .. } = self.plan.limit else { return };
         let Some(ramp) = self.ramp.as_mut().filter(|_| self.grid.open == NEVER) else { return };
         let transactions: u64 = cells.iter().map(|cell| cell.counts.transactions).sum();
         let Some(first) = cells.first() else { return };
@@ -320,18 +324,18 @@ impl<'a> Conductor<'a> {
         let behind = self.now() + self.workers.lead_ns() - self.grid.anchor;
         self.open_at(self.grid.anchor + (behind / length + 1) * length, window_ms);
         self.workers.publish(&self.grid);
-        observe(Event::WindowOpens { at: Moment(self.grid.open) });
+        observe(LoadEvent::WindowOpens { at: Moment(self.grid.open) });
     }
 
     /// Checks whether the end was asked for.
-    fn glance(&mut self, control: &Control) {
+    fn glance(&mut self, control: &LoadControl) {
         let urgency = control.urgency();
         if urgency <= self.urgency {
             return;
         }
         self.urgency = urgency;
-        if self.end == End::Completed {
-            self.end = End::Interrupted;
+        if self.end == LoadEnd::Completed {
+            self.end = LoadEnd::Interrupted;
         }
         if self.grid.began == NEVER {
             self.failure.get_or_insert(LoadError::Interrupted {
@@ -339,7 +343,7 @@ impl<'a> Conductor<'a> {
                 clients: self.clients,
             });
             self.abandon();
-        } else if urgency == Urgency::AtOnce {
+        } else if urgency == StopUrgency::AtOnce {
             self.abandon();
         } else {
             self.close_now();
@@ -364,7 +368,7 @@ impl<'a> Conductor<'a> {
         self.workers.publish(&self.grid);
     }
 
-    fn finish(mut self, observe: &mut dyn FnMut(Event<'_>)) -> Result<Outcome, LoadError> {
+    fn finish(mut self, observe: &mut dyn FnMut(LoadEvent<'_>)) -> Result<LoadOutcome, LoadError> {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
@@ -392,7 +396,7 @@ impl<'a> Conductor<'a> {
         let close = if all_aborted { self.grid.close.min(drained) } else { self.grid.close };
         let close = if close == NEVER { drained } else { close };
         // A load that was interrupted while it warmed up never had one.
-        let window = (self.grid.open < close).then_some(Window {
+        let window = (self.grid.open < close).then_some(MeasuredWindow {
             load_began: Moment(self.grid.began),
             open: Moment(self.grid.open),
             close: Moment(close),
@@ -400,8 +404,8 @@ impl<'a> Conductor<'a> {
         let steady = self.ramp.as_ref().map(Ramp::is_steady);
         if steady == Some(false) {
             let text = "throughput or latency was not steady when the warm-up's bound was reached";
-            observe(Event::Message(Message {
-                level: Level::Info,
+            observe(LoadEvent::Message(UserMessage {
+                level: MessageLevel::Info,
                 text: text.to_owned(),
                 at: None,
             }));
@@ -418,8 +422,8 @@ impl<'a> Conductor<'a> {
             }
         }
         outcome.end = match self.end {
-            end @ (End::ExitedOnAbort(_) | End::HostLost) => end,
-            _ if all_aborted => End::Aborted,
+            end @ (LoadEnd::ExitedOnAbort(_) | LoadEnd::HostLost) => end,
+            _ if all_aborted => LoadEnd::Aborted,
             end => end,
         };
         Ok(outcome)
@@ -430,7 +434,7 @@ impl<'a> Conductor<'a> {
 struct Merge {
     /// Per lane, the last index it delivered; `i64::MAX` when it has ended.
     delivered: Vec<i64>,
-    waiting: BTreeMap<i64, Vec<Interval>>,
+    waiting: BTreeMap<i64, Vec<LoadInterval>>,
 }
 
 impl Merge {
@@ -438,7 +442,7 @@ impl Merge {
         Merge { delivered: vec![i64::MIN; lanes], waiting: BTreeMap::new() }
     }
 
-    fn add(&mut self, lane: usize, index: i64, cells: Vec<Interval>) {
+    fn add(&mut self, lane: usize, index: i64, cells: Vec<LoadInterval>) {
         self.delivered[lane] = index;
         match self.waiting.get_mut(&index) {
             None => drop(self.waiting.insert(index, cells)),
@@ -461,7 +465,7 @@ impl Merge {
     }
 
     /// The next interval that is complete.
-    fn next(&mut self) -> Option<Vec<Interval>> {
+    fn next(&mut self) -> Option<Vec<LoadInterval>> {
         let complete = *self.delivered.iter().min()?;
         let entry = self.waiting.first_entry()?;
         (*entry.key() <= complete).then(|| entry.remove())
@@ -472,15 +476,16 @@ impl Merge {
 mod tests {
     use super::*;
 
-    fn cells(transactions: u64, length_ns: u64) -> Vec<Interval> {
-        let counts = record::Counts { transactions, ..record::Counts::default() };
-        vec![Interval {
+    fn cells(transactions: u64, length_ns: u64) -> Vec<LoadInterval> {
+        let counts =
+            record::TransactionCounts { transactions, ..record::TransactionCounts::default() };
+        vec![LoadInterval {
             start: Moment(0),
             length_ns,
             workload: 0,
             counts,
             backlog: transactions,
-            ..Interval::default()
+            ..LoadInterval::default()
         }]
     }
 

@@ -6,13 +6,13 @@ use std::{
     sync::Arc,
 };
 
-use os::scheduling::Patience;
-use record::Phase;
+use os::scheduling::BatchScheduling;
+use record::ConnectionPhase;
 use rustix::event::epoll::{self, EventFlags};
-use wire::{auth::KeyCache, startup::Session as Started};
+use wire::{auth::KeyCache, startup::SessionFacts as Started};
 
 use crate::{
-    Level, Message, cancel,
+    MessageLevel, UserMessage, cancel,
     grid::NEVER,
     lane::{LIVE, Lane, Link, thread_cpu_ns},
     report::{ConnectFailure, Report},
@@ -20,7 +20,7 @@ use crate::{
 };
 use server::{
     Canceller,
-    dial::{DialAttempt, DialStep, Route, Socket, nonce},
+    dial::{BufferedSocket, ConnectRoute, DialAttempt, DialStep, nonce},
 };
 
 /// The state of a lane's connecting and disconnecting.
@@ -37,14 +37,14 @@ pub(crate) struct Connecting {
     /// tells it from later ones.
     timeouts: BinaryHeap<Reverse<(u64, usize, u64)>>,
     prepared: u32,
-    pub(crate) phase: Phase,
+    pub(crate) phase: ConnectionPhase,
     pub(crate) span: (u64, u64),
-    pub(crate) leaving: Phase,
+    pub(crate) leaving: ConnectionPhase,
     pub(crate) leaving_span: (u64, u64),
     pub(crate) closing: usize,
     failed: bool,
     pub(crate) messages_dropped: u64,
-    jitter: script::Prng,
+    jitter: script::Xoroshiro128,
 }
 
 /// A Unix socket whose backlog is full is tried again after this long.
@@ -65,7 +65,7 @@ impl Connecting {
     }
 
     /// A lane's share of the budget: `at_once` attempts, `rate` a second.
-    pub(crate) fn new(at_once: usize, rate: Option<f64>, jitter: script::Prng) -> Self {
+    pub(crate) fn new(at_once: usize, rate: Option<f64>, jitter: script::Xoroshiro128) -> Self {
         Connecting {
             at_once,
             gap_ns: rate.map_or(0, |rate| (1e9 / rate) as u64),
@@ -74,9 +74,9 @@ impl Connecting {
             dialing: 0,
             timeouts: BinaryHeap::new(),
             prepared: 0,
-            phase: Phase::default(),
+            phase: ConnectionPhase::default(),
             span: (NEVER, 0),
-            leaving: Phase::default(),
+            leaving: ConnectionPhase::default(),
             leaving_span: (NEVER, 0),
             closing: 0,
             failed: false,
@@ -103,7 +103,7 @@ impl Lane<'_> {
         let cpu = thread_cpu_ns();
         // Nothing is timed yet but connecting itself, which is the servers' work: to take a core from
         // a backend only to hear of another one costs CPU and lets no session in sooner.
-        let _patience = Patience::begin();
+        let _patience = BatchScheduling::begin();
         // With a connection for each transaction there is nothing to do beforehand.
         let slots = self.slots.iter().enumerate();
         let early = slots.filter(|(_, slot)| !self.programs[slot.session.workload].connect_each);
@@ -142,7 +142,11 @@ impl Lane<'_> {
             "{waiting} of {wanted} clients of a thread are connected, but their statements are not \
              prepared; the others begin without them"
         );
-        (self.report)(Report::Said(vec![Message { level: Level::Info, text, at: None }]));
+        (self.report)(Report::Said(vec![UserMessage {
+            level: MessageLevel::Info,
+            text,
+            at: None,
+        }]));
     }
 
     /// Waits until the conductor says when the load begins; false when it will not.
@@ -195,7 +199,11 @@ impl Lane<'_> {
     }
 
     /// Lets a dial take a step, and acts on it.
-    fn dial(&mut self, index: usize, step: impl FnOnce(&mut DialAttempt, &Route) -> DialStep) {
+    fn dial(
+        &mut self,
+        index: usize,
+        step: impl FnOnce(&mut DialAttempt, &ConnectRoute) -> DialStep,
+    ) {
         let route = &self.routes[self.slots[index].session.workload];
         let Link::Dialing(dial, _) = &mut self.slots[index].link else { return };
         let progress = step(dial, route);
@@ -219,7 +227,7 @@ impl Lane<'_> {
         }
     }
 
-    fn register(&mut self, index: usize, mut socket: Socket) {
+    fn register(&mut self, index: usize, mut socket: BufferedSocket) {
         let Link::Dialing(dial, place) = &mut self.slots[index].link else { return };
         // Within one machine it is connected by now, and an event that says so would only be one
         // more to take.
@@ -329,7 +337,7 @@ impl Lane<'_> {
             return;
         }
         self.step(index, now, |session, cx| {
-            cx.say(crate::Level::Error, failure.message);
+            cx.say(crate::MessageLevel::Error, failure.message);
             let text = format!("client {} aborted while establishing connection", session.id);
             session.abort(cx, text)
         });

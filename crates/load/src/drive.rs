@@ -5,14 +5,14 @@ use std::{path::Path, time::Instant};
 use host::Host;
 
 use crate::{
-    Control, Event, LoadError, Outcome, Plan, generators,
+    LoadControl, LoadError, LoadEvent, LoadOutcome, LoadPlan, generators,
     hosts::{self, OnHostLoss},
     rows, threads,
 };
 
 /// The lanes of a load.
 #[derive(Clone, Copy)]
-pub enum Fleet<'a> {
+pub enum LaneFleet<'a> {
     /// Threads of this process.
     Threads,
     /// Generator processes on this machine.
@@ -35,12 +35,12 @@ pub enum Fleet<'a> {
     },
 }
 
-impl<'a> Fleet<'a> {
+impl<'a> LaneFleet<'a> {
     /// So many generators on this machine: threads where one is enough, else processes of `program`.
-    pub fn here(generators: u32, program: &'a Path) -> Fleet<'a> {
+    pub fn here(generators: u32, program: &'a Path) -> LaneFleet<'a> {
         match generators {
-            0 | 1 => Fleet::Threads,
-            count => Fleet::Processes { count, program },
+            0 | 1 => LaneFleet::Threads,
+            count => LaneFleet::Processes { count, program },
         }
     }
 }
@@ -53,34 +53,34 @@ impl<'a> Fleet<'a> {
 /// [`LoadError::Host`] when a host is lost before the load begins. What happens to single clients
 /// later is in the outcome.
 pub fn drive(
-    plan: &Plan,
-    fleet: Fleet<'_>,
-    control: &Control,
+    plan: &LoadPlan,
+    fleet: LaneFleet<'_>,
+    control: &LoadControl,
     origin: Instant,
-    observe: &mut dyn FnMut(Event<'_>),
-) -> Result<Outcome, LoadError> {
+    observe: &mut dyn FnMut(LoadEvent<'_>),
+) -> Result<LoadOutcome, LoadError> {
     if rows::are_to_be_fetched(&plan.workloads) {
         let mut plan = plan.clone();
         rows::fetch_rows(&mut plan.workloads, control)?;
         return drive(&plan, fleet, control, origin, observe);
     }
     match fleet {
-        Fleet::Threads => threads::run(plan, control, origin, observe),
-        Fleet::Processes { count, program } => {
+        LaneFleet::Threads => threads::run(plan, control, origin, observe),
+        LaneFleet::Processes { count, program } => {
             generators::run(plan, count, program, control, origin, observe)
         }
-        Fleet::Hosts { hosts, on_loss } => {
+        LaneFleet::Hosts { hosts, on_loss } => {
             hosts::run(plan, hosts, on_loss, control, origin, observe)
         }
     }
 }
 
-/// Runs `plan` in this process alone; the same as [`drive`] with [`Fleet::Threads`].
+/// Runs `plan` in this process alone; the same as [`drive`] with [`LaneFleet::Threads`].
 pub fn run(
-    plan: &Plan,
-    control: &Control,
+    plan: &LoadPlan,
+    control: &LoadControl,
     origin: Instant,
-    observe: &mut dyn FnMut(Event<'_>),
-) -> Result<Outcome, LoadError> {
-    drive(plan, Fleet::Threads, control, origin, observe)
+    observe: &mut dyn FnMut(LoadEvent<'_>),
+) -> Result<LoadOutcome, LoadError> {
+    drive(plan, LaneFleet::Threads, control, origin, observe)
 }

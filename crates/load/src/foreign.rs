@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use record::{Counts, Interval};
+use record::{LoadInterval, TransactionCounts};
 
 use crate::{
-    Level, Message, Plan,
+    LoadPlan, MessageLevel, UserMessage,
     lane::MESSAGES_MAX,
     report::{LaneOutcome, LaneWorkload, Report},
 };
@@ -38,7 +38,7 @@ pub(crate) struct Suspect {
 
 impl Suspect {
     /// A process that runs so many lanes of a plan.
-    pub(crate) fn new(plan: &Plan, lanes: usize) -> Suspect {
+    pub(crate) fn new(plan: &LoadPlan, lanes: usize) -> Suspect {
         Suspect {
             workloads: plan.workloads.len(),
             clients: plan.workloads.iter().map(|workload| workload.clients).sum(),
@@ -91,8 +91,9 @@ impl Suspect {
         }
     }
 
-    fn check_messages(&mut self, messages: &[Message]) -> Result<(), String> {
-        let counted = messages.iter().filter(|one| one.level != Level::Output && !self.debugs);
+    fn check_messages(&mut self, messages: &[UserMessage]) -> Result<(), String> {
+        let counted =
+            messages.iter().filter(|one| one.level != MessageLevel::Output && !self.debugs);
         self.messages += counted.count() as u64;
         // A lane passes on so many, and speaks a few times for itself.
         let possible = (MESSAGES_MAX as u64 + 100) * self.lanes as u64;
@@ -107,7 +108,7 @@ impl Suspect {
         Ok(())
     }
 
-    fn check_cells(&self, cells: &[Interval]) -> Result<(), String> {
+    fn check_cells(&self, cells: &[LoadInterval]) -> Result<(), String> {
         let in_order = cells.iter().enumerate().all(|(at, cell)| cell.workload == at);
         if cells.len() != self.workloads || !in_order {
             return Err(format!("an interval of other than {} workloads", self.workloads));
@@ -163,7 +164,7 @@ impl Suspect {
     }
 }
 
-fn check_counts(counts: &Counts) -> Result<(), String> {
+fn check_counts(counts: &TransactionCounts) -> Result<(), String> {
     let numbers = [
         counts.transactions,
         counts.skipped,
@@ -189,25 +190,26 @@ fn check_numbers(of: &str, numbers: impl IntoIterator<Item = u64>) -> Result<(),
 
 #[cfg(test)]
 mod tests {
-    use script::{Protocol, Syntax};
+    use script::{Protocol, ScriptSyntax};
 
     use super::*;
-    use crate::{Limit, ScriptText, Workload};
+    use crate::{ClientGroup, LoadLimit, LoadScript};
 
     /// Of two lanes with three clients.
     fn suspect() -> Suspect {
         let text = "SELECT 1;\n".to_owned();
-        let script = ScriptText { name: "s".to_owned(), text, syntax: Syntax::Current, weight: 1 };
-        let workload = Workload::new("w", String::new(), vec![script], 3, Protocol::Simple);
-        Suspect::new(&Plan::new(vec![workload], Limit::Transactions(1)), 2)
+        let script =
+            LoadScript { name: "s".to_owned(), text, syntax: ScriptSyntax::Current, weight: 1 };
+        let workload = ClientGroup::new("w", String::new(), vec![script], 3, Protocol::Simple);
+        Suspect::new(&LoadPlan::new(vec![workload], LoadLimit::Transactions(1)), 2)
     }
 
     fn interval(workloads: usize, transactions: u64) -> Report {
-        let cell = |workload| Interval {
+        let cell = |workload| LoadInterval {
             length_ns: 1,
             workload,
-            counts: Counts { transactions, ..Counts::default() },
-            ..Interval::default()
+            counts: TransactionCounts { transactions, ..TransactionCounts::default() },
+            ..LoadInterval::default()
         };
         Report::Interval(0, (0..workloads).map(cell).collect())
     }
@@ -238,10 +240,10 @@ mod tests {
         check(Report::Ready, "21 events of 3 clients");
         check(interval(1, 1), "201 intervals before their time");
         let said = |level, text: &str| {
-            Report::Said(vec![Message { level, text: text.to_owned(), at: None }])
+            Report::Said(vec![UserMessage { level, text: text.to_owned(), at: None }])
         };
-        check(said(Level::Info, "x"), "4201 messages of 2 lanes");
-        let printed = said(Level::Output, &"x".repeat(1 << 20));
+        check(said(MessageLevel::Info, "x"), "4201 messages of 2 lanes");
+        let printed = said(MessageLevel::Output, &"x".repeat(1 << 20));
         check(printed, "9437184 bytes of messages in 0 s");
     }
 }

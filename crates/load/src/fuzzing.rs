@@ -5,10 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use script::{Prng, Protocol, Syntax};
+use script::{Protocol, ScriptSyntax, Xoroshiro128};
 
 use crate::{
-    Control, Limit, Plan, ScriptText, WarmUp, Workload,
+    ClientGroup, LoadControl, LoadLimit, LoadPlan, LoadScript, WarmUp,
     carried::Carried,
     conductor::{self, AfterLoss, Workers},
     foreign::Suspect,
@@ -35,13 +35,13 @@ const MESSAGE_BYTES_MAX: usize = 4096;
 pub fn replies(bytes: &[u8]) {
     let Some((choice, said)) = bytes.split_first() else { return };
     let (text, protocol) = SCRIPTS[usize::from(*choice) % SCRIPTS.len()];
-    let script = ScriptText {
+    let script = LoadScript {
         name: "s".to_owned(),
         text: text.to_owned(),
-        syntax: Syntax::Current,
+        syntax: ScriptSyntax::Current,
         weight: 1,
     };
-    let workload = Workload::new("w", String::new(), vec![script], 1, protocol);
+    let workload = ClientGroup::new("w", String::new(), vec![script], 1, protocol);
     let common = CommonSettings {
         random_seed: 1,
         default_seed: 2,
@@ -73,8 +73,8 @@ pub fn replies(bytes: &[u8]) {
     let grid = Grid { began: 0, anchor: 0, open: 0, ..Grid::UNDECIDED };
     let mut tally = Tally::new(1_000_000_000, vec![totals]);
     tally.begin(&grid);
-    let mut session = Session::new(0, 0, &program, Prng::from_seed(7));
-    let (mut choose, mut narration, mut out) = (Prng::from_seed(8), Vec::new(), Vec::new());
+    let mut session = Session::new(0, 0, &program, Xoroshiro128::from_seed(7));
+    let (mut choose, mut narration, mut out) = (Xoroshiro128::from_seed(8), Vec::new(), Vec::new());
     let mut cx = LaneContext {
         program: &program,
         tally: &mut tally,
@@ -120,16 +120,16 @@ impl Workers for Two {
 /// a `-`.
 pub fn reports(text: &str) {
     let (first, second) = text.split_once("\n-\n").unwrap_or((text, ""));
-    let script = ScriptText {
+    let script = LoadScript {
         name: "s".to_owned(),
         text: "SELECT 1;\n".to_owned(),
-        syntax: Syntax::Current,
+        syntax: ScriptSyntax::Current,
         weight: 1,
     };
     let conninfo = "host=/tmp user=u dbname=d".to_owned();
-    let workload = Workload::new("w", conninfo, vec![script], 4, Protocol::Simple);
-    let limit = Limit::Time { warm_up: WarmUp::Fixed(0), window_ms: 1 };
-    let mut plan = Plan::new(vec![workload], limit);
+    let workload = ClientGroup::new("w", conninfo, vec![script], 4, Protocol::Simple);
+    let limit = LoadLimit::Time { warm_up: WarmUp::Fixed(0), window_ms: 1 };
+    let mut plan = LoadPlan::new(vec![workload], limit);
     plan.statements = true;
     let (sender, receiver) = sync_channel(1 << 16);
     for (index, text) in [first, second].into_iter().enumerate() {
@@ -144,7 +144,7 @@ pub fn reports(text: &str) {
     drop(sender);
     let origin = Instant::now().checked_sub(Duration::from_secs(10)).expect("a booted machine");
     let fleet = Two([1, 1]);
-    let control = Control::new();
+    let control = LoadControl::new();
     if let Err(error) = conductor::conduct(&plan, &fleet, &receiver, &control, origin, &mut |_| ())
     {
         assert!(!error.to_string().is_empty());

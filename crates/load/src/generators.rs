@@ -22,7 +22,7 @@ use host::{Output, Process, Role, monotonic_ns, monotonic_ns_at, read_together};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Control, Event, LoadError, Outcome, Plan,
+    LoadControl, LoadError, LoadEvent, LoadOutcome, LoadPlan,
     carried::{Carried, Kind, Outgoing},
     clock::{ClockModel, Followed, Time},
     conductor::{self, Workers},
@@ -37,7 +37,7 @@ use crate::{
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Order {
-    pub(crate) plan: Plan,
+    pub(crate) plan: LoadPlan,
     pub(crate) part: Part,
     /// The course of its clock. On the conductor's machine it never changes: the run began at
     /// `there_ns` of the monotonic clock.
@@ -72,13 +72,13 @@ enum Line {
 
 /// Runs `plan` by `processes` generator processes of `program`.
 pub(crate) fn run(
-    plan: &Plan,
+    plan: &LoadPlan,
     processes: u32,
     program: &Path,
-    control: &Control,
+    control: &LoadControl,
     origin: Instant,
-    observe: &mut dyn FnMut(Event<'_>),
-) -> Result<Outcome, LoadError> {
+    observe: &mut dyn FnMut(LoadEvent<'_>),
+) -> Result<LoadOutcome, LoadError> {
     let part = Part::equal(0, processes);
     // What is wrong with the plan is found here, once, and not in every process.
     Lanes::prepare(plan, &part)?;
@@ -94,7 +94,7 @@ pub(crate) fn run(
     let course = ClockModel { there_ns: origin_ns, moment_ns: 0, rate_ppb: 0.0 };
     crew.order(plan, &part, false, |_| course)?;
     drop(sender);
-    observe(Event::Generators(&crew.pids()));
+    observe(LoadEvent::Generators(&crew.pids()));
     conductor::conduct(plan, &crew, &reports, control, origin, observe)
 }
 
@@ -250,7 +250,7 @@ impl Crew {
     /// says.
     pub(crate) fn add(
         &mut self,
-        plan: &Plan,
+        plan: &LoadPlan,
         process: Process,
         output: Output,
         reports: &SyncSender<(usize, Report)>,
@@ -275,7 +275,7 @@ impl Crew {
     /// Gives every process its order.
     pub(crate) fn order(
         &self,
-        plan: &Plan,
+        plan: &LoadPlan,
         part: &Part,
         is_elsewhere: bool,
         course: impl Fn(usize) -> ClockModel,

@@ -11,10 +11,11 @@ use std::{
 };
 
 use host::{Host, Output, Process, Role, SilentGap, clock, monotonic_ns, monotonic_ns_at};
-use record::{Moment, Window};
+use record::{MeasuredWindow, Moment};
 
 use crate::{
-    Control, Event, HostClock, HostOutcome, HostStall, LoadError, Outcome, Plan, Urgency,
+    HostClock, HostOutcome, HostStall, LoadControl, LoadError, LoadEvent, LoadOutcome, LoadPlan,
+    StopUrgency,
     carried::Carried,
     clock::ClockModel,
     conductor::{self, AfterLoss, Workers},
@@ -36,13 +37,13 @@ pub enum OnHostLoss {
 
 /// Runs `plan` on hosts; each gets clients by its weight.
 pub(crate) fn run(
-    plan: &Plan,
+    plan: &LoadPlan,
     hosts: &[&Host],
     on_loss: OnHostLoss,
-    control: &Control,
+    control: &LoadControl,
     origin: Instant,
-    observe: &mut dyn FnMut(Event<'_>),
-) -> Result<Outcome, LoadError> {
+    observe: &mut dyn FnMut(LoadEvent<'_>),
+) -> Result<LoadOutcome, LoadError> {
     let weights = hosts.iter().map(|host| host.entry().weight).collect();
     let part = Part { index: 0, weights };
     // What is wrong with the plan is found here, once, and not on every host.
@@ -52,7 +53,7 @@ pub(crate) fn run(
     let clients = plan.workloads.iter().map(|workload| workload.clients).sum();
     for (host, started) in hosts.iter().zip(start(hosts)) {
         let (process, output) = started.map_err(|loss| match control.urgency() {
-            Urgency::None => lost(host, loss.why),
+            StopUrgency::None => lost(host, loss.why),
             _ => LoadError::Interrupted { connected: 0, clients },
         })?;
         let name = &host.entry().name;
@@ -187,7 +188,12 @@ impl OnHosts<'_> {
     }
 
     /// The parts of the window in which a host stood still, as it or its generator tells, or its silence shows.
-    fn stalls(&self, host: &Host, own: &[HostStall], window: Option<Window>) -> Vec<HostStall> {
+    fn stalls(
+        &self,
+        host: &Host,
+        own: &[HostStall],
+        window: Option<MeasuredWindow>,
+    ) -> Vec<HostStall> {
         // Without a window, nothing is told of it.
         let Some(window) = window else { return Vec::new() };
         let here = |moment: Moment| self.origin_ns.saturating_add(moment.0);
@@ -201,7 +207,7 @@ impl OnHosts<'_> {
     }
 
     /// Outcome of each host, as far as the load's outcome does not say it.
-    fn outcomes(&self, clients: &[u32], outcome: &Outcome) -> Vec<HostOutcome> {
+    fn outcomes(&self, clients: &[u32], outcome: &LoadOutcome) -> Vec<HostOutcome> {
         let losses = self.losses();
         let hosts = self.hosts.iter().enumerate().map(|(index, host)| {
             let clock = host.clock();

@@ -29,8 +29,8 @@ use std::{
 
 use record::SocketIo;
 use rustix::event::epoll::{self, EventFlags};
-use script::{Prng, ThreadStates};
-use stats::Latency;
+use script::{ThreadStates, Xoroshiro128};
+use stats::LatencyHistogram;
 use wire::auth::KeyCache;
 
 pub(crate) use cpu::{Spent, thread_cpu_ns};
@@ -39,7 +39,7 @@ pub(crate) use slot::{Link, Slot};
 pub(crate) use traffic::LIVE;
 
 use crate::{
-    Level, Message, Plan,
+    LoadPlan, MessageLevel, UserMessage,
     clock::Clock,
     connecting::Connecting,
     grid::{Grid, NEVER, SharedGrid},
@@ -53,16 +53,16 @@ use crate::{
     tally::Tally,
 };
 use cpu::Cpu;
-use server::dial::Route;
+use server::dial::ConnectRoute;
 use traffic::WAKE;
 
 /// Messages kept from one lane; a script that fails a thousand times a second says the same.
 pub(crate) const MESSAGES_MAX: usize = 2_000;
 
 pub(crate) struct Lane<'p> {
-    pub(crate) plan: &'p Plan,
+    pub(crate) plan: &'p LoadPlan,
     pub(crate) programs: &'p [Program],
-    pub(crate) routes: &'p [Arc<Route>],
+    pub(crate) routes: &'p [Arc<ConnectRoute>],
     pub(crate) slots: Vec<Slot>,
     pub(crate) epoll: OwnedFd,
     /// The ring through which connections that are made send and receive; epoll does it without.
@@ -78,7 +78,7 @@ pub(crate) struct Lane<'p> {
     pub(crate) log_is_cut: bool,
     pub(crate) ledger: Option<LaneLedger>,
     pub(crate) history: Option<LaneHistory>,
-    choose: Prng,
+    choose: Xoroshiro128,
     schedules: Vec<Option<Schedule>>,
     /// Open loop: sessions of each workload that wait for a slot, longest first.
     idle: Vec<VecDeque<usize>>,
@@ -93,12 +93,12 @@ pub(crate) struct Lane<'p> {
     out: Vec<u8>,
     /// Part of `out` that goes to each session.
     unsent: Vec<(usize, Range<usize>)>,
-    narration: Vec<Message>,
+    narration: Vec<UserMessage>,
     said: usize,
     pub(crate) connecting: Connecting,
     /// Clients that will do nothing more.
     finished: usize,
-    loop_lag: Latency,
+    loop_lag: LatencyHistogram,
     cpu: Cpu,
     /// The kernel's interface by which its connections send and receive.
     pub(crate) io: Option<SocketIo>,
@@ -109,9 +109,9 @@ pub(crate) struct Lane<'p> {
 
 /// Everything that a lane is made from.
 pub(crate) struct Parts<'p> {
-    pub(crate) plan: &'p Plan,
+    pub(crate) plan: &'p LoadPlan,
     pub(crate) programs: &'p [Program],
-    pub(crate) routes: &'p [Arc<Route>],
+    pub(crate) routes: &'p [Arc<ConnectRoute>],
     pub(crate) shared: &'p SharedGrid,
     pub(crate) clock: Clock,
     pub(crate) report: &'p (dyn Fn(Report) + Sync),
@@ -158,7 +158,7 @@ impl<'p> Lane<'p> {
             said: 0,
             connecting: parts.connecting,
             finished: 0,
-            loop_lag: Latency::new(),
+            loop_lag: LatencyHistogram::new(),
             cpu: Cpu::default(),
             io: None,
             cancelled: false,
@@ -306,7 +306,7 @@ impl<'p> Lane<'p> {
             let before = messages.len();
             messages.retain(|message| {
                 // What a script prints is its result, not narration.
-                let stays = left > 0 || message.level == Level::Output;
+                let stays = left > 0 || message.level == MessageLevel::Output;
                 left = left.saturating_sub(1);
                 stays
             });
@@ -319,7 +319,7 @@ impl<'p> Lane<'p> {
     }
 
     /// CPU time of this thread inside the window, and the loop lag.
-    pub(crate) fn cost(&mut self) -> (Spent, Latency) {
+    pub(crate) fn cost(&mut self) -> (Spent, LatencyHistogram) {
         (self.cpu.used(), std::mem::take(&mut self.loop_lag))
     }
 }

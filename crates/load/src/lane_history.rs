@@ -2,13 +2,13 @@
 
 use std::{fs::File, path::Path, sync::Arc};
 
-use history::file::{Recorder, SUFFIX};
+use history::file::{HistoryWriter, SUFFIX};
 
 use crate::{HistoryPlan, notebook::Notebook};
 
 pub(crate) struct LaneHistory {
     notebook: Notebook,
-    recorder: Recorder,
+    recorder: HistoryWriter,
     /// True if the notes are about a write that is about to be sent.
     is_urgent: bool,
     /// For lists that are read.
@@ -36,7 +36,7 @@ impl LaneHistory {
     fn of(notebook: Notebook) -> LaneHistory {
         LaneHistory {
             notebook,
-            recorder: Recorder::default(),
+            recorder: HistoryWriter::default(),
             is_urgent: false,
             elements: Vec::new(),
             bound_ns: 0,
@@ -56,17 +56,20 @@ impl LaneHistory {
     }
 
     /// Notes a write that is about to be sent.
-    pub(crate) fn note_write(&mut self, note: impl FnOnce(&mut Recorder, &mut Vec<u8>)) {
+    pub(crate) fn note_write(&mut self, note: impl FnOnce(&mut HistoryWriter, &mut Vec<u8>)) {
         self.is_urgent = true;
         self.note(note);
     }
 
-    pub(crate) fn note(&mut self, note: impl FnOnce(&mut Recorder, &mut Vec<u8>)) {
+    pub(crate) fn note(&mut self, note: impl FnOnce(&mut HistoryWriter, &mut Vec<u8>)) {
         note(&mut self.recorder, &mut self.notebook.pending);
     }
 
     /// Notes something that holds the elements.
-    pub(crate) fn note_elements(&mut self, note: impl FnOnce(&mut Recorder, &mut Vec<u8>, &[i64])) {
+    pub(crate) fn note_elements(
+        &mut self,
+        note: impl FnOnce(&mut HistoryWriter, &mut Vec<u8>, &[i64]),
+    ) {
         note(&mut self.recorder, &mut self.notebook.pending, &self.elements);
     }
 
@@ -82,7 +85,7 @@ impl LaneHistory {
 
     /// Writes everything that was noted, and that nothing follows.
     pub(crate) fn finish(&mut self) -> Result<(), String> {
-        self.note(Recorder::finishes);
+        self.note(HistoryWriter::finishes);
         self.write_all()
     }
 

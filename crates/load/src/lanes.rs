@@ -9,13 +9,13 @@ use std::{
 
 use os::limits::OpenFiles;
 use rustix::event::{EventfdFlags, eventfd};
-use script::Prng;
-use stats::Latency;
+use script::Xoroshiro128;
+use stats::LatencyHistogram;
 use tail::SlowestTransactions;
 use wire::conninfo::Conninfo;
 
 use crate::{
-    Limit, LoadError, OnLoss, Plan, ScriptOutcome,
+    LoadError, LoadLimit, LoadPlan, OnLoss, ScriptOutcome,
     carried::{self, Kind},
     clock::Time,
     connecting::Connecting,
@@ -33,12 +33,12 @@ use crate::{
     tally::{FirstErrors, Open, Statement, Tally, Totals},
     work::WorkLog,
 };
-use server::dial::{Route, without_errno};
+use server::dial::{ConnectRoute, without_errno};
 
 /// A plan made ready: parsed, resolved, divided among lanes.
 pub(crate) struct Lanes {
     pub(crate) programs: Vec<Program>,
-    pub(crate) routes: Vec<Arc<Route>>,
+    pub(crate) routes: Vec<Arc<ConnectRoute>>,
     pub(crate) shares: Vec<LaneShare>,
     pub(crate) shared: SharedGrid,
     pub(crate) wakes: Vec<Arc<OwnedFd>>,
@@ -55,7 +55,7 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
-    pub(crate) fn prepare(plan: &Plan, part: &Part) -> Result<Self, LoadError> {
+    pub(crate) fn prepare(plan: &LoadPlan, part: &Part) -> Result<Self, LoadError> {
         let shares = partition::shares(plan, part);
         let lanes_of_load = part.lanes(plan).iter().sum();
         let default_seed = partition::seeds(plan, lanes_of_load).default_seed;
@@ -66,8 +66,8 @@ impl Lanes {
             verbose_errors: plan.verbose_errors,
             debug: plan.debug,
             transactions: match plan.limit {
-                Limit::Transactions(n) => Some(n),
-                Limit::Time { .. } => None,
+                LoadLimit::Transactions(n) => Some(n),
+                LoadLimit::Time { .. } => None,
             },
             keeps_history: plan.history.is_some(),
             message_bytes_max: message_bytes_max(
@@ -88,7 +88,7 @@ impl Lanes {
             let conninfo = Conninfo::from_keyword_string(&workload.conninfo).map_err(|error| {
                 LoadError::Conninfo { workload: workload.name.clone(), why: error.to_string() }
             })?;
-            let route = Route::new(&conninfo, &workload.session)?;
+            let route = ConnectRoute::new(&conninfo, &workload.session)?;
             if route.leads_nowhere() {
                 let why = route.steps.iter().find_map(|step| step.endpoint.unresolved());
                 return Err(LoadError::Resolve { why: why.unwrap_or_default().to_owned() });
@@ -123,7 +123,7 @@ impl Lanes {
     }
 
     /// Makes the files that this process logs to: where they cannot be, nothing begins.
-    pub(crate) fn with_logs(mut self, plan: &Plan) -> Result<Self, LoadError> {
+    pub(crate) fn with_logs(mut self, plan: &LoadPlan) -> Result<Self, LoadError> {
         if let Some(log) = &plan.log {
             let files = (0..self.shares.len()).map(|lane| log::create(log, lane).map(Arc::new));
             self.logs = files.collect::<Result<_, _>>()?;
@@ -133,7 +133,7 @@ impl Lanes {
 
     /// Makes files without names for what this process logs, for its ledger and for its history: they
     /// are read again from there.
-    pub(crate) fn with_unnamed_files(mut self, plan: &Plan) -> Result<Self, LoadError> {
+    pub(crate) fn with_unnamed_files(mut self, plan: &LoadPlan) -> Result<Self, LoadError> {
         let files = || (0..self.shares.len()).map(|_| carried::unnamed().map(Arc::new)).collect();
         let logs = plan.log.as_ref().map_or(Ok(Vec::new()), |_| files())?;
         let ledgers = plan.ledger.as_ref().map_or(Ok(Vec::new()), |_| files())?;
@@ -165,7 +165,7 @@ impl Lanes {
     /// The whole life of one lane, on the calling thread.
     pub(crate) fn live(
         &self,
-        plan: &Plan,
+        plan: &LoadPlan,
         lane: usize,
         time: &Time,
         report: &(dyn Fn(Report) + Sync),
@@ -181,7 +181,13 @@ impl Lanes {
         }
     }
 
-    fn whole_life(&self, plan: &Plan, lane: usize, time: &Time, report: &(dyn Fn(Report) + Sync)) {
+    fn whole_life(
+        &self,
+        plan: &LoadPlan,
+        lane: usize,
+        time: &Time,
+        report: &(dyn Fn(Report) + Sync),
+    ) {
         match self.lane(plan, lane, time, report) {
             Ok(mut lane_at_work) => {
                 let drained = self.work(plan, lane, &mut lane_at_work);
@@ -197,7 +203,7 @@ impl Lanes {
         }
     }
 
-    fn work(&self, plan: &Plan, number: usize, lane: &mut Lane<'_>) -> u64 {
+    fn work(&self, plan: &LoadPlan, number: usize, lane: &mut Lane<'_>) -> u64 {
         let mut drained = 0;
         if let Some(ledger) = &plan.ledger {
             let made = match self.ledgers.get(number) {
@@ -236,8 +242,8 @@ impl Lanes {
                 let (path, why) = (log::path(plan, number), error.to_string());
                 let why = without_errno(&why);
                 let text = format!("could not write to the transaction log \"{path}\": {why}");
-                let level = crate::Level::Error;
-                (lane.report)(Report::Said(vec![crate::Message { level, text, at: None }]));
+                let level = crate::MessageLevel::Error;
+                (lane.report)(Report::Said(vec![crate::UserMessage { level, text, at: None }]));
             }
         }
         lane.speak();
@@ -247,7 +253,7 @@ impl Lanes {
 
     fn lane<'a>(
         &'a self,
-        plan: &'a Plan,
+        plan: &'a LoadPlan,
         lane: usize,
         time: &Time,
         report: &'a (dyn Fn(Report) + Sync),
@@ -275,8 +281,8 @@ impl Lanes {
                 OnLoss::Reconnect => Some(LaneStandstills::default()),
             },
             longest_ns: 0,
-            served: Latency::new(),
-            unserved: Latency::new(),
+            served: LatencyHistogram::new(),
+            unserved: LatencyHistogram::new(),
             slowest: plan.slowest.then(SlowestTransactions::default),
             open: Open::default(),
             statements: statements(program),
@@ -287,7 +293,8 @@ impl Lanes {
             },
         });
         let lanes = self.shares.len();
-        let jitter = Prng::from_seed(plan.seed ^ (u64::from(share.number) << 32 | 0x6a69_7474));
+        let jitter =
+            Xoroshiro128::from_seed(plan.seed ^ (u64::from(share.number) << 32 | 0x6a69_7474));
         Lane::new(Parts {
             plan,
             programs: &self.programs,
@@ -308,7 +315,7 @@ impl Lanes {
         })
     }
 
-    fn log(&self, plan: &Plan, number: usize, lane: &Lane<'_>) -> Option<LaneLog> {
+    fn log(&self, plan: &LoadPlan, number: usize, lane: &Lane<'_>) -> Option<LaneLog> {
         let (log, file) = (plan.log.clone()?, Arc::clone(self.logs.get(number)?));
         let columns = Columns {
             lag: self.programs.iter().any(|program| program.open_loop),
@@ -413,7 +420,7 @@ fn lane_statements(commands: Vec<Statement>) -> Vec<LaneStatement> {
 impl LaneOutcome {
     /// Of a lane that never came to life.
     fn nothing() -> Self {
-        let idle = Connecting::new(1, None, Prng::from_seed(0));
+        let idle = Connecting::new(1, None, Xoroshiro128::from_seed(0));
         LaneOutcome {
             connecting: idle.phase,
             disconnecting: idle.leaving,
@@ -426,7 +433,7 @@ impl LaneOutcome {
             run_delay_ns: None,
             wanted_share: None,
             io: None,
-            lag: Latency::new(),
+            lag: LatencyHistogram::new(),
             messages_dropped: 0,
             log_is_cut: false,
         }

@@ -3,7 +3,7 @@
 
 use std::{fs::File, path::Path, sync::Arc};
 
-use record::ledger::{Entry, SUFFIX, header_line};
+use record::ledger::{LedgerEntry, SUFFIX, header_line};
 
 use crate::{LedgerPlan, notebook::Notebook};
 
@@ -25,7 +25,7 @@ impl LaneLedger {
         Ok(LaneLedger { notebook: Notebook::unnamed(CALLED, file, header.as_bytes())? })
     }
 
-    pub(crate) fn note(&mut self, entry: Entry) {
+    pub(crate) fn note(&mut self, entry: LedgerEntry) {
         entry.write(&mut self.notebook.pending);
     }
 
@@ -57,7 +57,7 @@ const CALLED: &str = "ledger";
 
 #[cfg(test)]
 mod tests {
-    use record::{Moment, ledger::What};
+    use record::{Moment, ledger::LedgerKnowledge};
 
     use super::*;
 
@@ -93,7 +93,12 @@ mod tests {
         assert!(why.starts_with(expected), "{why}");
         let mut full = LaneLedger { notebook: Notebook::unnamed(CALLED, full(), b"").unwrap() };
         assert_eq!(full.write(), Ok(()), "nothing to write");
-        full.note(Entry { client: 1, seq: 1, at: Moment(1), what: What::Intended });
+        full.note(LedgerEntry {
+            client: 1,
+            seq: 1,
+            at: Moment(1),
+            what: LedgerKnowledge::Intended,
+        });
         assert!(full.write().unwrap_err().starts_with(expected));
     }
 }

@@ -6,7 +6,7 @@
 //! statement without such a word may write by a function: any table that no other statement of its script has
 //! as its target.
 
-use script::{CommandKind, Script, Template};
+use script::{CommandKind, ParsedScript, SqlTemplate};
 use serde::{Deserialize, Serialize};
 
 /// The tables into which the transactions of a workload write their rows of a ledger.
@@ -67,7 +67,7 @@ pub(crate) enum LedgerStatement {
 
 /// The statements of each command of a script.
 pub(crate) fn of_script(
-    script: &Script,
+    script: &ParsedScript,
     tables: Option<&LedgerTables>,
 ) -> Vec<Box<[LedgerStatement]>> {
     let all = match tables {
@@ -95,7 +95,7 @@ pub(crate) fn of_script(
 
 /// True if the tags of a command do not say whether it has changed a row: it returns other rows than it
 /// writes.
-pub(crate) fn hides_rows(template: &Template) -> bool {
+pub(crate) fn hides_rows(template: &SqlTemplate) -> bool {
     statements(template).iter().any(Words::hides_rows)
 }
 
@@ -240,7 +240,7 @@ fn plain(name: &str) -> String {
 }
 
 /// The statements of a command, which are joined by semicolons.
-fn statements(template: &Template) -> Vec<Words> {
+fn statements(template: &SqlTemplate) -> Vec<Words> {
     let mut all = vec![Words::default()];
     let text = String::from_utf8_lossy(template.text());
     let mut rest = &*text;
@@ -314,13 +314,14 @@ fn name_bytes(text: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use script::{Names, Syntax};
+    use script::{ScriptSyntax, VariableNames};
 
     use super::*;
 
     fn of(sql: &str, tables: Option<&LedgerTables>) -> String {
-        let mut names = Names::new();
-        let script = Script::parse("test", sql.as_bytes(), Syntax::Current, &mut names).unwrap();
+        let mut names = VariableNames::new();
+        let script =
+            ParsedScript::parse("test", sql.as_bytes(), ScriptSyntax::Current, &mut names).unwrap();
         let shown = |set: &TableSet| {
             ["i", "u"]
                 .into_iter()

@@ -1,6 +1,6 @@
 //! The load engine: lanes, sessions, pacing, connecting, recording.
 //!
-//! Reading order: [`Plan`] describes a load, [`drive`] runs it, [`Outcome`] is its result. Inside,
+//! Reading order: [`LoadPlan`] describes a load, [`drive`] runs it, [`LoadOutcome`] is its result. Inside,
 //! `conductor` controls the lanes, a `lane` is one thread with its sessions, a `session` is one client
 //! and does no I/O: its `transaction` sends statements, its `reply` reads the answers.
 //!
@@ -48,26 +48,26 @@ mod threads;
 mod warm_up;
 mod work;
 
-pub use blocks::{Blocks, Turn};
-pub use drive::{Fleet, drive, run};
+pub use blocks::{BlockSchedule, ScheduledBlock};
+pub use drive::{LaneFleet, drive, run};
 pub use error::LoadError;
 pub use hosts::OnHostLoss;
 pub use ledger::ledger_session;
 pub use ledger_statements::LedgerTables;
 pub use outcome::{
-    CommandPlace, End, Event, GeneratorOutcome, HostClock, HostOutcome, HostStall, Level, Message,
-    Outcome, ScriptOutcome,
+    CommandPlace, GeneratorOutcome, HostClock, HostOutcome, HostStall, LoadEnd, LoadEvent,
+    LoadOutcome, MessageLevel, ScriptOutcome, UserMessage,
 };
 pub use plan::{
-    Connecting, HistoryGroup, HistoryPlan, LedgerPlan, Limit, LogPlan, OnError, Plan, ScriptText,
-    ShellUser, Workload,
+    ClientGroup, ConnectionMode, HistoryGroup, HistoryPlan, LedgerPlan, LoadLimit, LoadPlan,
+    LoadScript, LogPlan, OnError, ShellUser,
 };
 pub use rate_course::{RateCourse, RateStep};
 pub use rows::{
     RowTables, RowsContent, RowsError, RowsFailure, ScriptRows, fetch_rows, fetch_rows_each,
 };
-pub use script::{Protocol, Syntax};
-pub use server::{Control, Urgency};
+pub use script::{Protocol, ScriptSyntax};
+pub use server::{LoadControl, StopUrgency};
 pub use standstill::Standstill;
 pub use terms::{GiveUp, OnLoss, Pace, RetryPause, RetryPolicy, WarmUp};
 pub use work::{StatementAnswer, StatementPlace, StatementWork, WorkRecord, WorkloadWork};

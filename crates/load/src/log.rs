@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use script::Prng;
+use script::Xoroshiro128;
 
 use crate::{
     LoadError, LogPlan,
@@ -20,7 +20,7 @@ pub(crate) struct LaneLog {
     plan: LogPlan,
     columns: Columns,
     /// The thread's state for `--sampling-rate`.
-    sample: Prng,
+    sample: Xoroshiro128,
     sum: Sum,
     /// The first thing that went wrong; nothing is written after it.
     failed: Option<std::io::Error>,
@@ -93,7 +93,7 @@ impl LaneLog {
         file: Arc<File>,
         plan: LogPlan,
         columns: Columns,
-        sample: Prng,
+        sample: Xoroshiro128,
         began: u64,
     ) -> Self {
         let start_us = (plan.epoch_us + began / 1_000) / 1_000_000 * 1_000_000;
@@ -271,7 +271,7 @@ mod tests {
         let mut plan = plan(prefix.clone());
         change(&mut plan);
         let file = Arc::new(create(&plan, 3).unwrap());
-        let mut log = LaneLog::new(file, plan, columns, Prng::from_seed(1), 0);
+        let mut log = LaneLog::new(file, plan, columns, Xoroshiro128::from_seed(1), 0);
         for (number, (at_ms, ending, retries)) in done.iter().enumerate() {
             let done = Finished {
                 workload: 0,

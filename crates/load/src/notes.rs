@@ -1,6 +1,6 @@
 //! The notes of a history in a workload's scripts, and the variables that go with them.
 
-use script::{CommandKind, HistoryNote, Names, Script, Slot};
+use script::{CommandKind, HistoryNote, ParsedScript, VariableNames, VariableSlot};
 
 use crate::LoadError;
 use crate::ledger_statements::{self, LedgerStatement};
@@ -9,24 +9,24 @@ use crate::ledger_statements::{self, LedgerStatement};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HistorySlots {
     /// The first of [`VALUES`] integers that no other transaction of the load is given.
-    pub(crate) value: Slot,
+    pub(crate) value: VariableSlot,
     /// Milliseconds since the start of the run, for keys that are used for a while.
-    pub(crate) ms: Slot,
+    pub(crate) ms: VariableSlot,
 }
 
 /// Values that each transaction may write.
 pub(crate) const VALUES: u64 = 16;
 
 impl HistorySlots {
-    pub(crate) fn of(names: &mut Names) -> HistorySlots {
+    pub(crate) fn of(names: &mut VariableNames) -> HistorySlots {
         HistorySlots { value: names.intern("history_value"), ms: names.intern("history_ms") }
     }
 }
 
 /// The notes of each command of a script.
 pub(crate) fn of_script(
-    script: &Script,
-    names: &mut Names,
+    script: &ParsedScript,
+    names: &mut VariableNames,
 ) -> Result<Vec<Box<[HistoryNote]>>, LoadError> {
     let wrong = |line: u32, why: &str| LoadError::HistoryNote {
         script: script.name.clone(),

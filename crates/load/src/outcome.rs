@@ -3,26 +3,26 @@
 use std::collections::BTreeMap;
 
 use record::{
-    Counts, Generator, Interval, Moment, Phase, PublishedWay, Window, WorkloadResult,
-    histogram_text,
+    ConnectionPhase, GeneratorCost, LoadInterval, MeasuredWindow, Moment, PublishedWay,
+    TransactionCounts, WorkloadResult, histogram_text,
 };
 use serde::{Deserialize, Serialize};
-use stats::Latency;
+use stats::LatencyHistogram;
 use tail::SlowestTransactions;
 
 use crate::{Standstill, WorkloadWork};
 
 /// The outcome of a load.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct LoadOutcome {
     /// The window; none when it never opened.
-    pub window: Option<Window>,
+    pub window: Option<MeasuredWindow>,
     /// True if warm-up found steady throughput; `None` where it was not asked for.
     pub steady: Option<bool>,
     /// Connecting.
-    pub connecting: Phase,
+    pub connecting: ConnectionPhase,
     /// Disconnecting.
-    pub disconnecting: Phase,
+    pub disconnecting: ConnectionPhase,
     /// One entry a workload.
     pub workloads: Vec<WorkloadResult>,
     /// One entry a workload, in it one entry a script.
@@ -33,15 +33,15 @@ pub struct Outcome {
     /// One entry a workload: the place of the first error of each kind.
     pub first_errors: Vec<BTreeMap<String, CommandPlace>>,
     /// The cost of the rig.
-    pub generator: Generator,
+    pub generator: GeneratorCost,
     /// One entry a generator process, in their order.
     pub generators: Vec<GeneratorOutcome>,
     /// One entry a host, in the order of `generators`; empty where all ran on this machine.
     pub hosts: Vec<HostOutcome>,
     /// Every interval since the load began, warm-up included, in order of time, then workload.
-    pub intervals: Vec<Interval>,
+    pub intervals: Vec<LoadInterval>,
     /// The way in which it ended.
-    pub end: End,
+    pub end: LoadEnd,
     /// Narration that was left out because there was too much of it.
     pub messages_dropped: u64,
     /// A log of transactions could not be written to its end.
@@ -52,7 +52,7 @@ pub struct Outcome {
     pub work: Vec<WorkloadWork>,
 }
 
-impl Outcome {
+impl LoadOutcome {
     /// True if clients were lost with their host: what was measured is that of the others.
     pub fn has_lost_clients(&self) -> bool {
         self.hosts.iter().any(|host| host.clients > 0 && host.lost.is_some())
@@ -69,7 +69,7 @@ impl Outcome {
     /// The transactions of these workloads that were under way at a moment, on average over its interval:
     /// the time that they took, divided by its length (Little's law). None where no interval holds the moment.
     pub fn under_way(&self, at: Moment, is_own: impl Fn(usize) -> bool) -> Option<f64> {
-        let holds = |one: &&Interval| {
+        let holds = |one: &&LoadInterval| {
             is_own(one.workload) && (one.start.0..one.start.0 + one.length_ns).contains(&at.0)
         };
         let running = self.intervals.iter().filter(holds);
@@ -85,13 +85,13 @@ impl Outcome {
 #[serde(deny_unknown_fields)]
 pub struct ScriptOutcome {
     /// Its transactions by the way in which they ended; errors by SQLSTATE are counted by workload only.
-    pub counts: Counts,
+    pub counts: TransactionCounts,
     /// Latency of the successful ones, from the intended start.
     #[serde(with = "histogram_text")]
-    pub latency: Latency,
+    pub latency: LatencyHistogram,
     /// Open loop: how far behind schedule they started.
     #[serde(with = "histogram_text")]
-    pub lag: Latency,
+    pub lag: LatencyHistogram,
 }
 
 /// One generator process's share of a load.
@@ -181,7 +181,7 @@ pub struct HostClock {
 
 /// The way in which a load ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum LoadEnd {
     /// As planned.
     Completed,
     /// It was interrupted; what was measured until then is there.
@@ -197,7 +197,7 @@ pub enum End {
 
 /// An event of a load while it runs. Events of one load arrive in order, on one thread.
 #[derive(Debug)]
-pub enum Event<'a> {
+pub enum LoadEvent<'a> {
     /// Generator processes have started: their process ids.
     Generators(&'a [u32]),
     /// Connections made so far.
@@ -218,17 +218,17 @@ pub enum Event<'a> {
         at: Moment,
     },
     /// An interval is complete: one entry a workload.
-    Interval(&'a [Interval]),
+    Interval(&'a [LoadInterval]),
     /// Something to tell the user, in pgbench's words, without a prefix.
-    Message(Message),
+    Message(UserMessage),
 }
 
 /// Something to tell the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Message {
+pub struct UserMessage {
     /// Its level.
-    pub level: Level,
+    pub level: MessageLevel,
     /// In pgbench's words, without `pgbench: error: `.
     pub text: String,
     /// The command of a script that it is about, where a client ends because of one.
@@ -249,7 +249,7 @@ pub struct CommandPlace {
 /// The level of a message; pgbench's log levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Level {
+pub enum MessageLevel {
     /// A client ends because of it.
     Error,
     /// The run goes on.

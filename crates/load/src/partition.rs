@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use script::{Prng, Seeds};
+use script::{RandomSeeds, Xoroshiro128};
 use serde::{Deserialize, Serialize};
 
-use crate::Plan;
+use crate::LoadPlan;
 
 /// The part of a plan that this process does.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ impl Part {
 
     /// Lanes of each process: as many as its weight asks for, and not more than it has clients,
     /// as a lane without a client would only wake up.
-    pub(crate) fn lanes(&self, plan: &Plan) -> Vec<usize> {
+    pub(crate) fn lanes(&self, plan: &LoadPlan) -> Vec<usize> {
         let clients: u64 = plan.workloads.iter().map(|workload| u64::from(workload.clients)).sum();
         let sum: u64 = self.weights.iter().map(|weight| u64::from(*weight)).sum();
         let lanes = u64::from(plan.lanes) * self.weights.len() as u64;
@@ -35,7 +35,7 @@ impl Part {
     }
 
     /// Clients of each process.
-    pub(crate) fn clients(&self, plan: &Plan) -> Vec<u32> {
+    pub(crate) fn clients(&self, plan: &LoadPlan) -> Vec<u32> {
         let lanes = self.lanes(plan);
         let mut dealt = all_shares(plan, self).into_iter().map(|share| share.clients.len() as u32);
         lanes.iter().map(|lanes| dealt.by_ref().take(*lanes).sum()).collect()
@@ -48,7 +48,7 @@ pub(crate) struct LaneShare {
     pub(crate) number: u32,
     pub(crate) states: script::ThreadStates,
     /// Workload, client number, and state of the client's random functions.
-    pub(crate) clients: Vec<(usize, u32, Prng)>,
+    pub(crate) clients: Vec<(usize, u32, Xoroshiro128)>,
     /// Its share of each workload's clients.
     pub(crate) shares: Vec<f64>,
     /// Position of its turn in the gaps of a constant rate, 0 to 1: lanes that keep step would make
@@ -57,7 +57,7 @@ pub(crate) struct LaneShare {
 }
 
 /// pgbench's order: clients first, then `default_seed`, then threads.
-pub(crate) fn seeds(plan: &Plan, lanes: usize) -> Seeds {
+pub(crate) fn seeds(plan: &LoadPlan, lanes: usize) -> RandomSeeds {
     let clients = plan.workloads.iter().map(|workload| workload.clients as usize).sum();
     let given = plan
         .workloads
@@ -65,11 +65,11 @@ pub(crate) fn seeds(plan: &Plan, lanes: usize) -> Seeds {
         .flat_map(|workload| &workload.variables)
         .find(|(name, _)| name == "default_seed")
         .and_then(|(_, value)| value.parse().ok());
-    Seeds::new(plan.seed, clients, lanes, given)
+    RandomSeeds::new(plan.seed, clients, lanes, given)
 }
 
 /// The shares of the lanes of one process.
-pub(crate) fn shares(plan: &Plan, part: &Part) -> Vec<LaneShare> {
+pub(crate) fn shares(plan: &LoadPlan, part: &Part) -> Vec<LaneShare> {
     let lanes = part.lanes(plan);
     let first: usize = lanes[..part.index].iter().sum();
     all_shares(plan, part).drain(first..first + lanes[part.index]).collect()
@@ -77,10 +77,10 @@ pub(crate) fn shares(plan: &Plan, part: &Part) -> Vec<LaneShare> {
 
 /// Divides clients among the lanes of all processes as pgbench divides them among threads: in runs, as
 /// even as can be, or as the weights of the processes say.
-fn all_shares(plan: &Plan, part: &Part) -> Vec<LaneShare> {
+fn all_shares(plan: &LoadPlan, part: &Part) -> Vec<LaneShare> {
     let each = part.lanes(plan);
     let lanes = each.iter().sum();
-    let Seeds { clients: mut prngs, threads, .. } = seeds(plan, lanes);
+    let RandomSeeds { clients: mut prngs, threads, .. } = seeds(plan, lanes);
     let mut dealt: Vec<LaneShare> = threads
         .into_iter()
         .enumerate()
@@ -157,14 +157,14 @@ fn even(mut left: usize, lanes: usize) -> impl Iterator<Item = (usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Limit, Protocol, Workload};
+    use crate::{ClientGroup, LoadLimit, Protocol};
 
-    fn plan(clients: &[u32], lanes: u32) -> Plan {
+    fn plan(clients: &[u32], lanes: u32) -> LoadPlan {
         let workload = |clients: &u32| {
-            Workload::new("w", String::new(), Vec::new(), *clients, Protocol::Simple)
+            ClientGroup::new("w", String::new(), Vec::new(), *clients, Protocol::Simple)
         };
         let workloads = clients.iter().map(workload).collect();
-        Plan { lanes, seed: 42, ..Plan::new(workloads, Limit::Transactions(1)) }
+        LoadPlan { lanes, seed: 42, ..LoadPlan::new(workloads, LoadLimit::Transactions(1)) }
     }
 
     #[test]

@@ -3,28 +3,28 @@
 //! A plan is plain data. It crosses to generator processes as JSON, so connection strings and
 //! scripts are text here and are resolved where they are used.
 
-use script::{Protocol, Syntax};
+use script::{Protocol, ScriptSyntax};
 use serde::{Deserialize, Serialize};
 
 use crate::{LedgerTables, RetryPolicy, ScriptRows};
 use terms::{OnLoss, Pace, WarmUp};
 
-use crate::{Blocks, RateCourse, WorkRecord};
+use crate::{BlockSchedule, RateCourse, WorkRecord};
 
 /// A whole load.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Plan {
+pub struct LoadPlan {
     /// The workloads that run together.
-    pub workloads: Vec<Workload>,
+    pub workloads: Vec<ClientGroup>,
     /// Lanes (threads) of each generator process; at most as many as it has clients.
     pub lanes: u32,
     /// Seed of pgbench's base random sequence.
     pub seed: u64,
     /// The way in which connections are made.
-    pub connecting: Connecting,
+    pub connecting: ConnectionMode,
     /// The length of the load.
-    pub limit: Limit,
+    pub limit: LoadLimit,
     /// Time after the window's close for which an answer is waited for before queries are
     /// cancelled, in milliseconds; none waits for ever, as pgbench does. Without a limit, a client
     /// disconnects as soon as it is done and the window has closed; with one, all disconnect
@@ -40,7 +40,7 @@ pub struct Plan {
     pub work: WorkRecord,
     /// Workloads in turn instead of at once.
     #[serde(default)]
-    pub blocks: Option<Blocks>,
+    pub blocks: Option<BlockSchedule>,
     /// Rates of the open-loop workloads that change in the window; none for one rate.
     #[serde(default)]
     pub rates: Option<RateCourse>,
@@ -63,15 +63,15 @@ pub struct Plan {
     pub io_uring: bool,
 }
 
-impl Plan {
+impl LoadPlan {
     /// A plan with pgbench's defaults: one lane, intervals of a second, every answer is waited for,
     /// and nothing is logged.
-    pub fn new(workloads: Vec<Workload>, limit: Limit) -> Plan {
-        Plan {
+    pub fn new(workloads: Vec<ClientGroup>, limit: LoadLimit) -> LoadPlan {
+        LoadPlan {
             workloads,
             lanes: 1,
             seed: 0,
-            connecting: Connecting::default(),
+            connecting: ConnectionMode::default(),
             limit,
             drain_ms: None,
             interval_ms: 1_000,
@@ -94,13 +94,13 @@ impl Plan {
 /// One group of clients that do the same.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Workload {
+pub struct ClientGroup {
     /// Its name in output.
     pub name: String,
     /// The server: a resolved conninfo in keyword form, as `wire` prints it losslessly.
     pub conninfo: String,
     /// Weighted scripts.
-    pub scripts: Vec<ScriptText>,
+    pub scripts: Vec<LoadScript>,
     /// The rows that they draw from.
     #[serde(default)]
     pub rows: Vec<ScriptRows>,
@@ -162,17 +162,17 @@ pub enum ShellUser {
     Unprivileged,
 }
 
-impl Workload {
+impl ClientGroup {
     /// A workload with pgbench's defaults: closed loop, one try of each transaction, a client that
     /// loses its connection is aborted. `conninfo` is in keyword form.
     pub fn new(
         name: &str,
         conninfo: String,
-        scripts: Vec<ScriptText>,
+        scripts: Vec<LoadScript>,
         clients: u32,
         protocol: Protocol,
-    ) -> Workload {
-        Workload {
+    ) -> ClientGroup {
+        ClientGroup {
             name: name.to_owned(),
             conninfo,
             scripts,
@@ -200,7 +200,7 @@ impl Workload {
 /// One script with its weight.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ScriptText {
+pub struct LoadScript {
     /// File name, or pgbench's description of a built-in.
     pub name: String,
     /// The script.
@@ -209,12 +209,12 @@ pub struct ScriptText {
     pub weight: u32,
     /// The version of pgbench whose syntax it has.
     #[serde(with = "SyntaxText")]
-    pub syntax: Syntax,
+    pub syntax: ScriptSyntax,
 }
 
-/// The form of a [`Syntax`] for a generator process: its own room writes nothing.
+/// The form of a [`ScriptSyntax`] for a generator process: its own room writes nothing.
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Syntax", rename_all = "snake_case")]
+#[serde(remote = "ScriptSyntax", rename_all = "snake_case")]
 enum SyntaxText {
     Current,
     Pgbench,
@@ -244,25 +244,25 @@ pub struct OnError {
 /// The way in which connections are made.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Connecting {
+pub struct ConnectionMode {
     /// Attempts under way at once, in each generator process.
     pub at_once: u32,
     /// Attempts begun a second, at most, in each generator process; none for no limit.
     pub rate: Option<f64>,
 }
 
-impl Default for Connecting {
+impl Default for ConnectionMode {
     /// 64 at once: below the listen backlog of a default server (max_connections 100 gives 200),
     /// so a Unix socket does not answer EAGAIN, and enough to keep every core of a server busy.
     fn default() -> Self {
-        Connecting { at_once: 64, rate: None }
+        ConnectionMode { at_once: 64, rate: None }
     }
 }
 
 /// The length of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Limit {
+pub enum LoadLimit {
     /// So many transactions for each client; no warm-up.
     Transactions(u64),
     /// A warm-up, then a window.
@@ -274,10 +274,13 @@ pub enum Limit {
     },
 }
 
-impl Limit {
+impl LoadLimit {
     /// True if a part does not count.
     pub fn has_warm_up(self) -> bool {
-        !matches!(self, Limit::Transactions(_) | Limit::Time { warm_up: WarmUp::Fixed(0), .. })
+        !matches!(
+            self,
+            LoadLimit::Transactions(_) | LoadLimit::Time { warm_up: WarmUp::Fixed(0), .. }
+        )
     }
 }
 
@@ -319,17 +322,17 @@ pub struct HistoryGroup {
 impl HistoryPlan {
     /// The first lines of each of so many files.
     pub(crate) fn header(&self, files: usize) -> Vec<u8> {
-        let groups: Vec<history::Group> = self
+        let groups: Vec<history::HistoryWorkload> = self
             .groups
             .iter()
             .cloned()
-            .map(|HistoryGroup { server, isolation, workload }| history::Group {
+            .map(|HistoryGroup { server, isolation, workload }| history::HistoryWorkload {
                 server,
                 isolation,
                 workload,
             })
             .collect();
-        history::file::Recorder::header(&groups, files)
+        history::file::HistoryWriter::header(&groups, files)
     }
 }
 

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use script::{
-    CommandKind, HistoryNote, Names, RowPicker, RowTable, Script, Slot, TemplateParameter, Value,
-    Variables,
+    CommandKind, HistoryNote, ParsedScript, RowPicker, RowTable, TemplateParameter, Value,
+    VariableNames, VariableSlot, Variables,
 };
 
 use crate::{
-    LedgerTables, LoadError, Protocol, RetryPolicy, RowTables, ShellUser, Workload,
+    ClientGroup, LedgerTables, LoadError, Protocol, RetryPolicy, RowTables, ShellUser,
     ledger_slots::LedgerSlots,
     ledger_statements::{self, LedgerStatement},
     notes::{self, HistorySlots},
@@ -17,7 +17,7 @@ use crate::{
 /// A workload as sessions see it: read by every lane, written by none.
 pub(crate) struct Program {
     pub(crate) scripts: Vec<ProgramScript>,
-    pub(crate) names: Names,
+    pub(crate) names: VariableNames,
     pub(crate) variables: Variables,
     /// Slots of the ledger's variables, if a script numbers its transactions.
     pub(crate) ledger: Option<LedgerSlots>,
@@ -59,7 +59,7 @@ pub(crate) struct Program {
 }
 
 pub(crate) struct ProgramScript {
-    pub(crate) script: Script,
+    pub(crate) script: ParsedScript,
     /// For each command, its statement.
     pub(crate) statements: Vec<Option<usize>>,
     /// For each command, the way in which it draws a row; empty if none does.
@@ -98,8 +98,8 @@ pub(crate) enum Effect {
 }
 
 impl Program {
-    pub(crate) fn new(workload: &Workload, common: &CommonSettings) -> Result<Self, LoadError> {
-        let mut names = Names::new();
+    pub(crate) fn new(workload: &ClientGroup, common: &CommonSettings) -> Result<Self, LoadError> {
+        let mut names = VariableNames::new();
         let mut scripts = Vec::new();
         let mut statements = Vec::new();
         let rows = RowTables::read(&workload.rows)?;
@@ -107,7 +107,7 @@ impl Program {
         let mut weights = Vec::new();
         for source in &workload.scripts {
             let (text, syntax) = (source.text.as_bytes(), source.syntax);
-            let script = Script::parse(&source.name, text, syntax, &mut names)?;
+            let script = ParsedScript::parse(&source.name, text, syntax, &mut names)?;
             let numbers = number(&script, workload.protocol, &mut statements)?;
             total += i64::from(source.weight);
             weights.push(total);
@@ -211,7 +211,7 @@ pub(crate) fn message_bytes_max(clients: u64) -> usize {
 
 /// Numbers the SQL commands of `script` on from those that came before.
 fn number(
-    script: &Script,
+    script: &ParsedScript,
     protocol: Protocol,
     statements: &mut Vec<Statement>,
 ) -> Result<Vec<Option<usize>>, LoadError> {
@@ -249,7 +249,7 @@ fn number(
 }
 
 /// True if a statement of the script contains this variable.
-fn writes(script: &Script, slot: Slot) -> bool {
+fn writes(script: &ParsedScript, slot: VariableSlot) -> bool {
     script.commands.iter().any(|command| match &command.kind {
         CommandKind::Sql { template, .. } => template.slots().contains(&slot),
         _ => false,
@@ -288,13 +288,13 @@ fn changes_session(sql: &[u8]) -> bool {
     text.contains("set_config") || ["set", "reset", "discard", "deallocate"].iter().any(begins)
 }
 
-fn is_given(workload: &Workload, name: &str) -> bool {
+fn is_given(workload: &ClientGroup, name: &str) -> bool {
     workload.variables.iter().any(|(given, _)| given == name)
 }
 
 fn initial(
-    workload: &Workload,
-    names: &mut Names,
+    workload: &ClientGroup,
+    names: &mut VariableNames,
     tables: Arc<[Arc<RowTable>]>,
     common: &CommonSettings,
 ) -> Variables {
@@ -303,8 +303,8 @@ fn initial(
         names.intern(name);
     }
     let mut variables = Variables::new(names).with_tables(tables);
-    variables.set(Slot::RANDOM_SEED, Value::Int(common.random_seed));
-    variables.set(Slot::DEFAULT_SEED, Value::Int(common.default_seed));
+    variables.set(VariableSlot::RANDOM_SEED, Value::Int(common.random_seed));
+    variables.set(VariableSlot::DEFAULT_SEED, Value::Int(common.default_seed));
     for (name, value) in &workload.variables {
         variables.set_text(names.intern(name), value);
     }
@@ -314,19 +314,20 @@ fn initial(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ScriptText;
+    use crate::LoadScript;
 
     /// What logging in costs is what it costs pgbench, where connections are part of the load.
     #[test]
     fn keys_are_derived_for_each_connection_where_each_is_measured() {
         let check = |connect_each, caches_keys, expected| {
-            let script = ScriptText {
+            let script = LoadScript {
                 name: "s".to_owned(),
                 text: "SELECT 1;\n".to_owned(),
                 weight: 1,
-                syntax: script::Syntax::Current,
+                syntax: script::ScriptSyntax::Current,
             };
-            let mut workload = Workload::new("w", String::new(), vec![script], 1, Protocol::Simple);
+            let mut workload =
+                ClientGroup::new("w", String::new(), vec![script], 1, Protocol::Simple);
             (workload.connect_each, workload.caches_keys) = (connect_each, caches_keys);
             let common = CommonSettings {
                 random_seed: 1,

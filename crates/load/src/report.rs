@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use record::{Interval, Phase, SocketIo, histogram_text};
+use record::{ConnectionPhase, LoadInterval, SocketIo, histogram_text};
 use serde::{Deserialize, Serialize};
-use stats::Latency;
+use stats::LatencyHistogram;
 use tail::SlowestTransactions;
 use wire::startup::ConnectionLimit;
 
 use crate::{
-    LoadError, Message, ScriptOutcome, WorkloadWork,
+    LoadError, ScriptOutcome, UserMessage, WorkloadWork,
     tally::{FirstErrors, Open},
 };
 
@@ -24,9 +24,9 @@ pub(crate) enum Report {
     /// One could not connect; the load cannot begin.
     ConnectFailed(ConnectFailure),
     /// An interval is over: its index on the grid, and one entry a workload.
-    Interval(i64, Vec<Interval>),
+    Interval(i64, Vec<LoadInterval>),
     /// Things to tell the user.
-    Said(Vec<Message>),
+    Said(Vec<UserMessage>),
     /// The process itself stood still from one moment to another one.
     Stalled(u64, u64),
     /// A client aborted.
@@ -83,8 +83,8 @@ impl From<server::dial::ReachedLimit> for ReachedLimit {
     }
 }
 
-impl From<server::dial::Failure> for ConnectFailure {
-    fn from(failure: server::dial::Failure) -> Self {
+impl From<server::dial::RouteFailure> for ConnectFailure {
+    fn from(failure: server::dial::RouteFailure) -> Self {
         ConnectFailure {
             message: failure.message,
             sqlstate: failure.sqlstate.map(|state| state.as_str().to_owned()),
@@ -138,8 +138,8 @@ impl ReachedLimit {
 /// Results that only the whole life of a lane gives.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct LaneOutcome {
-    pub(crate) connecting: Phase,
-    pub(crate) disconnecting: Phase,
+    pub(crate) connecting: ConnectionPhase,
+    pub(crate) disconnecting: ConnectionPhase,
     /// The moments at which the first attempt to connect began and the last one ended.
     pub(crate) connect_span: (u64, u64),
     /// The same for disconnecting.
@@ -161,7 +161,7 @@ pub(crate) struct LaneOutcome {
     /// None if it had no connection.
     pub(crate) io: Option<SocketIo>,
     #[serde(with = "histogram_text")]
-    pub(crate) lag: Latency,
+    pub(crate) lag: LatencyHistogram,
     pub(crate) messages_dropped: u64,
     /// Its log of transactions could not be written to its end.
     pub(crate) log_is_cut: bool,
@@ -196,10 +196,10 @@ pub(crate) struct LaneWorkload {
     pub(crate) good_clients: BTreeMap<u32, u64>,
     /// Time from the loss of a connection, in the window, until its client's next success.
     #[serde(default, with = "histogram_text")]
-    pub(crate) served: Latency,
+    pub(crate) served: LatencyHistogram,
     /// Time at the close since the losses that no success of their client has followed.
     #[serde(default, with = "histogram_text")]
-    pub(crate) unserved: Latency,
+    pub(crate) unserved: LatencyHistogram,
 }
 
 /// One command of one script.
@@ -208,5 +208,5 @@ pub(crate) struct LaneStatement {
     pub(crate) failures: u64,
     pub(crate) retries: u64,
     #[serde(with = "histogram_text")]
-    pub(crate) latency: Latency,
+    pub(crate) latency: LatencyHistogram,
 }

@@ -1,6 +1,6 @@
 //! Retries of failed transactions by the rule of an application: the moment of the next try.
 
-use script::Prng;
+use script::Xoroshiro128;
 use terms::{RetryPause, RetryPolicy};
 
 /// The moment at which a transaction is tried again by `rule` that was due at `due` and whose try of this number, from 1,
@@ -11,7 +11,7 @@ pub(crate) fn next_try(
     tries: u32,
     due: u64,
     now: u64,
-    prng: &mut Prng,
+    prng: &mut Xoroshiro128,
 ) -> Option<u64> {
     let pause = rule.pause?;
     let is_listed = rule.errors.iter().any(|state| sqlstate.starts_with(state.as_str()));
@@ -25,7 +25,7 @@ pub(crate) fn next_try(
 }
 
 /// The pause after this try, in nanoseconds.
-fn draw_ns(pause: RetryPause, tries: u32, prng: &mut Prng) -> u64 {
+fn draw_ns(pause: RetryPause, tries: u32, prng: &mut Xoroshiro128) -> u64 {
     match pause {
         RetryPause::Fixed(us) => us.saturating_mul(1_000),
         RetryPause::Exponential { first_us, most_us } => {
@@ -53,7 +53,8 @@ mod tests {
         let fixed = RetryPause::Fixed(10_000);
         let check =
             |rule: &RetryPolicy, state: &str, tries, now_ms: u64, expected_ms: Option<u64>| {
-                let next = next_try(rule, state, tries, 0, now_ms * MS, &mut Prng::from_seed(1));
+                let next =
+                    next_try(rule, state, tries, 0, now_ms * MS, &mut Xoroshiro128::from_seed(1));
                 assert_eq!(next, expected_ms.map(|ms| ms * MS), "{state} {tries} {now_ms}");
             };
         let endless = retry(fixed, None, None);
@@ -71,7 +72,7 @@ mod tests {
     fn exponential_pauses_double_up_to_their_bound_and_are_drawn_below_it() {
         let pause = RetryPause::Exponential { first_us: 10_000, most_us: 50_000 };
         let check = |tries, bound_ms: u64| {
-            let mut prng = Prng::from_seed(1);
+            let mut prng = Xoroshiro128::from_seed(1);
             let drawn: Vec<u64> = (0..2_000).map(|_| draw_ns(pause, tries, &mut prng)).collect();
             let (least, most) = (drawn.iter().min().unwrap(), drawn.iter().max().unwrap());
             let bound = bound_ms * MS;

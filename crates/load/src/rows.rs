@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use script::{
-    CommandKind, ROW_BYTES_MAX, RowPicker, RowQueryError, RowSource, RowSourceKind, RowTable,
-    RowTableError, Script, SetRowError, row_query,
+    CommandKind, ParsedScript, ROW_BYTES_MAX, RowPicker, RowQueryError, RowSource, RowSourceKind,
+    RowTable, RowTableError, SetRowError, row_query,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use server::{Canceller, Client, Conninfo, Limits, message::with_detail};
 
-use crate::{Control, LoadError, Urgency, Workload};
+use crate::{ClientGroup, LoadControl, LoadError, StopUrgency};
 
 /// Rows of a workload.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -124,7 +124,7 @@ impl RowsError {
 ///
 /// # Errors
 /// [`LoadError::Rows`] if a query fails or returns too much, [`LoadError::Interrupted`].
-pub fn fetch_rows(workloads: &mut [Workload], control: &Control) -> Result<(), LoadError> {
+pub fn fetch_rows(workloads: &mut [ClientGroup], control: &LoadControl) -> Result<(), LoadError> {
     let failures = fetch_rows_each(workloads, control)?;
     match failures.into_iter().next() {
         None => Ok(()),
@@ -148,13 +148,13 @@ pub struct RowsFailure {
 /// # Errors
 /// [`LoadError::Interrupted`].
 pub fn fetch_rows_each(
-    workloads: &mut [Workload],
-    control: &Control,
+    workloads: &mut [ClientGroup],
+    control: &LoadControl,
 ) -> Result<Vec<RowsFailure>, LoadError> {
     let clients = workloads.iter().map(|workload| workload.clients).sum();
     let mut failures = Vec::new();
     for workload in workloads {
-        let Workload { conninfo, session, rows, .. } = workload;
+        let ClientGroup { conninfo, session, rows, .. } = workload;
         let mut client = None;
         for rows in rows {
             let RowsContent::Query(text) = &rows.content else { continue };
@@ -163,7 +163,7 @@ pub fn fetch_rows_each(
                 none => connect(conninfo, session, control)
                     .and_then(|connected| fetch(none.insert(connected), text)),
             };
-            if control.urgency() != Urgency::None {
+            if control.urgency() != StopUrgency::None {
                 return Err(LoadError::Interrupted { connected: 0, clients });
             }
             match fetched {
@@ -176,7 +176,7 @@ pub fn fetch_rows_each(
 }
 
 /// True if a query has still to be run.
-pub(crate) fn are_to_be_fetched(workloads: &[Workload]) -> bool {
+pub(crate) fn are_to_be_fetched(workloads: &[ClientGroup]) -> bool {
     let mut rows = workloads.iter().flat_map(|workload| &workload.rows);
     rows.any(|rows| matches!(rows.content, RowsContent::Query(_)))
 }
@@ -184,7 +184,7 @@ pub(crate) fn are_to_be_fetched(workloads: &[Workload]) -> bool {
 fn connect(
     conninfo: &str,
     session: &[(String, String)],
-    control: &Control,
+    control: &LoadControl,
 ) -> Result<Client, RowsError> {
     let mut conninfo =
         Conninfo::from_keyword_string(conninfo).map_err(server::ConnectError::from)?;
@@ -262,7 +262,7 @@ impl RowTables {
     ///
     /// # Errors
     /// [`LoadError::Rows`] where a command does not fit its rows.
-    pub fn pickers(&self, script: &Script) -> Result<Vec<Option<RowPicker>>, LoadError> {
+    pub fn pickers(&self, script: &ParsedScript) -> Result<Vec<Option<RowPicker>>, LoadError> {
         let draws = |kind: &CommandKind| matches!(kind, CommandKind::SetRow(_));
         if !script.commands.iter().any(|command| draws(&command.kind)) {
             return Ok(Vec::new());
@@ -300,13 +300,15 @@ impl RowTables {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use script::{Names, Syntax};
+    use script::{ScriptSyntax, VariableNames};
 
     #[test]
     fn what_does_not_fit_is_told_with_its_place() {
         let check = |text: &str, rows: &str, expected: &str| {
             let name = "d/w.sql";
-            let script = Script::parse(name, text, Syntax::Current, &mut Names::new()).unwrap();
+            let script =
+                ParsedScript::parse(name, text, ScriptSyntax::Current, &mut VariableNames::new())
+                    .unwrap();
             let sources = script.commands.iter().filter_map(|command| match &command.kind {
                 CommandKind::SetRow(row) => Some(ScriptRows::new(row.source.clone(), rows)),
                 _ => None,

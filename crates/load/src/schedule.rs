@@ -1,7 +1,7 @@
 //! Open loop: when transactions are due.
 
-use script::Prng;
-use stats::Latency;
+use script::Xoroshiro128;
+use stats::LatencyHistogram;
 
 use crate::Pace;
 
@@ -12,7 +12,7 @@ pub(crate) struct Schedule {
     gap_us: f64,
     offset: f64,
     arrivals: Arrivals,
-    prng: Prng,
+    prng: Xoroshiro128,
     next_us: u64,
     /// Constant arrivals keep the fraction that a whole microsecond loses: at 300,000 a second
     /// rounding each gap would be a tenth off.
@@ -29,7 +29,7 @@ impl Schedule {
     /// This lane's `share` of the pace, 0 to 1; none in closed loop. A constant rate begins at
     /// `offset` of its first gap. `prng` is the thread's throttle state: pgbench draws the same
     /// gaps from it.
-    pub(crate) fn new(pace: Pace, share: f64, offset: f64, prng: Prng) -> Option<Self> {
+    pub(crate) fn new(pace: Pace, share: f64, offset: f64, prng: Xoroshiro128) -> Option<Self> {
         let (rate, arrivals) = match pace {
             Pace::Closed => return None,
             Pace::Poisson(rate) => (rate, Arrivals::Poisson),
@@ -79,8 +79,12 @@ impl Schedule {
     /// Takes all slots that are due before `close_ns` on the clock of the schedule: their ages at that moment,
     /// as `age_ns` has them for a due time. The gaps of very many are not drawn: a lane has no time for them at the
     /// close.
-    pub(crate) fn take_all(&mut self, close_ns: u64, age_ns: impl Fn(u64) -> u64) -> Latency {
-        let mut ages = Latency::new();
+    pub(crate) fn take_all(
+        &mut self,
+        close_ns: u64,
+        age_ns: impl Fn(u64) -> u64,
+    ) -> LatencyHistogram {
+        let mut ages = LatencyHistogram::new();
         let due = self.backlog(close_ns.saturating_sub(1));
         if due < TAKEN_MAX {
             while self.due_ns() < close_ns {
@@ -92,7 +96,7 @@ impl Schedule {
         let length_ns = close_ns - oldest_ns;
         self.next_us = close_ns.div_ceil(1_000);
         let evenly = |count: u64| {
-            let mut ages = Latency::new();
+            let mut ages = LatencyHistogram::new();
             let gap_ns = length_ns as f64 / count as f64;
             let due_ns = |n: u64| oldest_ns + (n as f64 * gap_ns) as u64;
             (0..count).for_each(|n| ages.record_ns(age_ns(due_ns(n))));
@@ -133,7 +137,7 @@ mod tests {
 
     /// Due times of the first slots, in nanoseconds since the beginning.
     fn slots(pace: Pace, share: f64, offset: f64, n: usize) -> Vec<u64> {
-        let mut schedule = Schedule::new(pace, share, offset, Prng::from_seed(1)).unwrap();
+        let mut schedule = Schedule::new(pace, share, offset, Xoroshiro128::from_seed(1)).unwrap();
         schedule.begin(5_000_000);
         (0..n).map(|_| schedule.take() - 5_000_000).collect()
     }
@@ -153,13 +157,13 @@ mod tests {
     fn poisson_gaps_have_the_right_mean() {
         let last = *slots(Pace::Poisson(1_000.0), 1.0, 1.0, 10_000).last().unwrap();
         assert!((last as f64 / 10e9 - 1.0).abs() < 0.05, "{last}");
-        assert!(Schedule::new(Pace::Closed, 1.0, 1.0, Prng::from_seed(1)).is_none());
+        assert!(Schedule::new(Pace::Closed, 1.0, 1.0, Xoroshiro128::from_seed(1)).is_none());
     }
 
     #[test]
     fn the_backlog_is_what_is_due_and_not_taken() {
         let pace = Pace::Constant(1_000.0);
-        let mut schedule = Schedule::new(pace, 1.0, 1.0, Prng::from_seed(1)).unwrap();
+        let mut schedule = Schedule::new(pace, 1.0, 1.0, Xoroshiro128::from_seed(1)).unwrap();
         schedule.begin(0);
         let mut check = |now_ms: u64, taken: u64, expected| {
             for _ in 0..taken {
@@ -177,7 +181,7 @@ mod tests {
     #[test]
     fn all_slots_that_are_due_at_the_close_are_taken_in_no_time() {
         let check = |pace: Pace, expected: f64| {
-            let mut schedule = Schedule::new(pace, 1.0, 1.0, Prng::from_seed(1)).unwrap();
+            let mut schedule = Schedule::new(pace, 1.0, 1.0, Xoroshiro128::from_seed(1)).unwrap();
             schedule.begin(0);
             let close_ns = 10_000_000_000;
             let ages = schedule.take_all(close_ns, |due| close_ns - due);

@@ -7,7 +7,7 @@
 
 use std::num::NonZeroU64;
 
-use script::{Pipeline, Prng, Slot, Value, Variables};
+use script::{Pipeline, Value, VariableSlot, Variables, Xoroshiro128};
 
 use wire::frontend;
 
@@ -21,7 +21,7 @@ mod transaction;
 mod writes;
 
 use crate::{
-    Level, Message,
+    MessageLevel, UserMessage,
     grid::Grid,
     lane_history::LaneHistory,
     ledger::LaneLedger,
@@ -46,9 +46,9 @@ pub(crate) struct Session {
     pub(crate) state: SessionState,
     pub(crate) variables: Variables,
     /// SessionState of its random functions.
-    pub(crate) prng: Prng,
+    pub(crate) prng: Xoroshiro128,
     /// The same at the beginning of the transaction: a retry draws the same numbers.
-    pub(crate) prng_at_start: Prng,
+    pub(crate) prng_at_start: Xoroshiro128,
     pub(crate) script: usize,
     pub(crate) command: usize,
     pub(crate) scheduled: u64,
@@ -149,9 +149,9 @@ pub(crate) struct LaneContext<'a> {
     pub(crate) log: Option<&'a mut LaneLog>,
     pub(crate) ledger: Option<&'a mut LaneLedger>,
     pub(crate) history: Option<&'a mut LaneHistory>,
-    pub(crate) narration: &'a mut Vec<Message>,
+    pub(crate) narration: &'a mut Vec<UserMessage>,
     /// The lane's state for choosing scripts.
-    pub(crate) choose: &'a mut Prng,
+    pub(crate) choose: &'a mut Xoroshiro128,
     /// Buffer to which bytes to send are appended.
     pub(crate) out: &'a mut Vec<u8>,
     pub(crate) grid: Grid,
@@ -160,16 +160,16 @@ pub(crate) struct LaneContext<'a> {
 }
 
 impl LaneContext<'_> {
-    pub(crate) fn say(&mut self, level: Level, text: String) {
-        self.narration.push(Message { level, text, at: None });
+    pub(crate) fn say(&mut self, level: MessageLevel, text: String) {
+        self.narration.push(UserMessage { level, text, at: None });
     }
 }
 
 impl Session {
-    pub(crate) fn new(id: u32, workload: usize, program: &Program, prng: Prng) -> Self {
+    pub(crate) fn new(id: u32, workload: usize, program: &Program, prng: Xoroshiro128) -> Self {
         let mut variables = program.variables.clone();
         if program.sets_client_id {
-            variables.set(Slot::CLIENT_ID, Value::Int(i64::from(id)));
+            variables.set(VariableSlot::CLIENT_ID, Value::Int(i64::from(id)));
         }
         Session {
             id,

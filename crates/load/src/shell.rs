@@ -20,8 +20,8 @@ use std::{
 };
 
 use os::{
-    command::{Child, Command, Output},
-    user::User,
+    command::{ChildProcess, ProcessCommand, ProcessOutput},
+    user::SystemUser,
 };
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -46,7 +46,7 @@ struct Stranger(Mutex<StrangerState>);
 
 #[derive(Default)]
 struct StrangerState {
-    child: Option<Child>,
+    child: Option<ChildProcess>,
     /// Its session does not wait for it any more.
     is_given_up: bool,
 }
@@ -136,15 +136,15 @@ impl Stranger {
     /// without a terminal, with nothing of this process's environment. It ends with its session and with
     /// this process; as root, with all that it has started.
     fn run(&self, line: &[u8], printed: Printed) -> io::Result<Ended> {
-        let user = User::unprivileged().ok_or(io::ErrorKind::PermissionDenied)?;
-        let command = Command::new(SHELL)
+        let user = SystemUser::unprivileged().ok_or(io::ErrorKind::PermissionDenied)?;
+        let command = ProcessCommand::new(SHELL)
             .arg("-c")
             .arg(OsStr::from_bytes(line))
             .env("PATH", PATH)
             .directory("/")
             .user(user)
-            .stdout(Output::Pipe)
-            .stderr(Output::Pipe);
+            .stdout(ProcessOutput::Pipe)
+            .stderr(ProcessOutput::Pipe);
         let (pid, pipes) = {
             let mut state = self.lock();
             if state.is_given_up {
@@ -158,7 +158,7 @@ impl Stranger {
         let ([output, complaint], left) = listen(pid, pipes)?;
         // It may have closed its pipes and go on: whoever gives it up meanwhile still finds it.
         let succeeded = loop {
-            match self.lock().child.as_mut().map(Child::try_wait).transpose()? {
+            match self.lock().child.as_mut().map(ChildProcess::try_wait).transpose()? {
                 None => return Err(io::ErrorKind::Interrupted.into()),
                 Some(Some(status)) => break status.success(),
                 Some(None) => thread::sleep(Duration::from_nanos(GLANCE_NS)),
@@ -301,11 +301,11 @@ mod tests {
 
     #[test]
     fn a_strangers_command_has_no_rights_and_none_of_the_environment() {
-        let user = User::unprivileged().expect("a user");
+        let user = SystemUser::unprivileged().expect("a user");
         let expected = format!("{} {}\n/\n\n", user.uid, user.gid);
         let look = "echo $(id -u) $(id -G); pwd; echo $HOME";
         assert_eq!(output(look, Printed::All, ShellUser::Unprivileged), expected);
-        let own = format!("{}\n", User::current().uid);
+        let own = format!("{}\n", SystemUser::current().uid);
         assert_eq!(output("id -u", Printed::All, ShellUser::Own), own);
     }
 
@@ -335,7 +335,7 @@ mod tests {
             let user = ShellUser::Unprivileged;
             let shell = Shell::start(line.as_bytes().to_vec(), Printed::All, user);
             let children = || {
-                let pid = shell.stranger.lock().child.as_ref().map(Child::id)?;
+                let pid = shell.stranger.lock().child.as_ref().map(ChildProcess::id)?;
                 let all = os::processes::all().ok()?;
                 let tree = os::processes::tree(&all, pid.cast_signed());
                 (tree.len() == 2).then_some(tree)

@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 
 use record::{
-    Counts, Generator, Interval, Phase, PublishedWay, SocketIo, StatementResult, Window,
-    WorkloadResult,
+    ConnectionPhase, GeneratorCost, LoadInterval, MeasuredWindow, PublishedWay, SocketIo,
+    StatementResult, TransactionCounts, WorkloadResult,
 };
-use script::{Names, Script};
-use stats::Latency;
+use script::{ParsedScript, VariableNames};
+use stats::LatencyHistogram;
 use tail::SlowestTransactions;
 
 use crate::{
-    CommandPlace, End, GeneratorOutcome, Outcome, Plan, ScriptOutcome, Workload, WorkloadWork,
+    ClientGroup, CommandPlace, GeneratorOutcome, LoadEnd, LoadOutcome, LoadPlan, ScriptOutcome,
+    WorkloadWork,
     report::{LaneOutcome, LaneWorkload},
     standstill,
     tally::{FirstErrors, Open},
@@ -20,12 +21,12 @@ use crate::{
 /// Sums up what the lanes of each generator process did since `began`; of one that was lost there
 /// are none.
 pub(crate) fn sum_up(
-    plan: &Plan,
+    plan: &LoadPlan,
     processes: Vec<Vec<LaneOutcome>>,
-    intervals: Vec<Interval>,
-    window: Option<Window>,
+    intervals: Vec<LoadInterval>,
+    window: Option<MeasuredWindow>,
     began: u64,
-) -> Outcome {
+) -> LoadOutcome {
     let generators: Vec<_> = processes.iter().map(|own| generator_outcome(own, began)).collect();
     let count = processes.len() as u32;
     let lanes: Vec<LaneOutcome> = processes.into_iter().flatten().collect();
@@ -56,7 +57,7 @@ pub(crate) fn sum_up(
         let own = || intervals.iter().filter(|interval| interval.workload == index);
         let mut outcomes = script_outcomes(workload, &shares);
         if let [only] = &mut outcomes[..] {
-            let is_told = |one: &&Interval| !plan.limit.has_warm_up() || is_inside(window, one);
+            let is_told = |one: &&LoadInterval| !plan.limit.has_warm_up() || is_inside(window, one);
             *only = of_whole_workload(own().filter(is_told));
         }
         workloads.push(workload_result(workload, shares, own(), window, lasted_ns));
@@ -72,12 +73,12 @@ pub(crate) fn sum_up(
     // Where no transaction ended, nothing was waited for that a lag could be part of. What a thread waits
     // for between the transactions of a rate, or while it connects, is in no client's time.
     let of_waiting = |ns: f64| if waited_ns == 0 { 0.0 } else { (ns / waited_ns as f64).min(1.0) };
-    let generator = Generator {
+    let generator = GeneratorCost {
         lag_share: of_waiting(lag_ns as f64),
         run_delay_share: run_delay_ns.map(|ns| of_waiting(ns as f64)),
         ..generator
     };
-    Outcome {
+    LoadOutcome {
         window,
         steady: None,
         connecting,
@@ -90,7 +91,7 @@ pub(crate) fn sum_up(
         generators,
         hosts: Vec::new(),
         intervals,
-        end: End::Completed,
+        end: LoadEnd::Completed,
         messages_dropped,
         log_is_cut,
         slowest,
@@ -118,7 +119,7 @@ fn lasted_ns(lanes: &[LaneOutcome], began: u64) -> u64 {
 /// The outcome of the lanes of one process.
 fn generator_outcome(lanes: &[LaneOutcome], began: u64) -> GeneratorOutcome {
     let workloads = || lanes.iter().flat_map(|lane| &lane.workloads);
-    let mut lag = Latency::new();
+    let mut lag = LatencyHistogram::new();
     lanes.iter().for_each(|lane| lag.merge(&lane.lag));
     GeneratorOutcome {
         published_way: PublishedWay {
@@ -135,15 +136,16 @@ fn generator_outcome(lanes: &[LaneOutcome], began: u64) -> GeneratorOutcome {
 }
 
 fn workload_result<'i>(
-    workload: &Workload,
+    workload: &ClientGroup,
     shares: Vec<LaneWorkload>,
-    intervals: impl Iterator<Item = &'i Interval>,
-    window: Option<Window>,
+    intervals: impl Iterator<Item = &'i LoadInterval>,
+    window: Option<MeasuredWindow>,
     lasted_ns: u64,
 ) -> WorkloadResult {
-    let mut counts = Counts::default();
-    let mut counts_total = Counts::default();
-    let (mut latency, mut service, mut lag) = (Latency::new(), Latency::new(), Latency::new());
+    let mut counts = TransactionCounts::default();
+    let mut counts_total = TransactionCounts::default();
+    let (mut latency, mut service, mut lag) =
+        (LatencyHistogram::new(), LatencyHistogram::new(), LatencyHistogram::new());
     for interval in intervals {
         counts_total.add(&interval.counts);
         if is_inside(window, interval) {
@@ -156,7 +158,7 @@ fn workload_result<'i>(
     let seconds = lasted_ns as f64 / 1e9;
     let mut per_client = BTreeMap::new();
     let mut per_client_good = BTreeMap::new();
-    let (mut served, mut unserved) = (Latency::new(), Latency::new());
+    let (mut served, mut unserved) = (LatencyHistogram::new(), LatencyHistogram::new());
     for share in &shares {
         per_client.extend(&share.clients);
         per_client_good.extend(&share.good_clients);
@@ -190,7 +192,7 @@ fn workload_result<'i>(
     }
 }
 
-fn script_outcomes(workload: &Workload, shares: &[LaneWorkload]) -> Vec<ScriptOutcome> {
+fn script_outcomes(workload: &ClientGroup, shares: &[LaneWorkload]) -> Vec<ScriptOutcome> {
     let mut outcomes = vec![ScriptOutcome::default(); workload.scripts.len()];
     for share in shares {
         for (outcome, script) in outcomes.iter_mut().zip(&share.scripts) {
@@ -203,7 +205,7 @@ fn script_outcomes(workload: &Workload, shares: &[LaneWorkload]) -> Vec<ScriptOu
 }
 
 /// A single script has the workload's own counters, which lanes need not keep twice.
-fn of_whole_workload<'i>(told: impl Iterator<Item = &'i Interval>) -> ScriptOutcome {
+fn of_whole_workload<'i>(told: impl Iterator<Item = &'i LoadInterval>) -> ScriptOutcome {
     let mut script = ScriptOutcome::default();
     for interval in told {
         script.counts.add(&interval.counts);
@@ -213,11 +215,11 @@ fn of_whole_workload<'i>(told: impl Iterator<Item = &'i Interval>) -> ScriptOutc
     script
 }
 
-fn is_inside(window: Option<Window>, interval: &Interval) -> bool {
+fn is_inside(window: Option<MeasuredWindow>, interval: &LoadInterval) -> bool {
     window.is_some_and(|window| interval.start >= window.open && interval.start < window.close)
 }
 
-fn statements(workload: &Workload, shares: &[LaneWorkload]) -> Vec<StatementResult> {
+fn statements(workload: &ClientGroup, shares: &[LaneWorkload]) -> Vec<StatementResult> {
     if shares.iter().all(|share| share.statements.is_empty()) {
         return Vec::new();
     }
@@ -225,7 +227,8 @@ fn statements(workload: &Workload, shares: &[LaneWorkload]) -> Vec<StatementResu
     for (number, source) in workload.scripts.iter().enumerate() {
         let (text, syntax) = (&source.text, source.syntax);
         // It has been parsed before, so it parses now.
-        let Ok(script) = Script::parse(&source.name, text, syntax, &mut Names::new()) else {
+        let Ok(script) = ParsedScript::parse(&source.name, text, syntax, &mut VariableNames::new())
+        else {
             continue;
         };
         for (index, command) in script.commands.iter().enumerate() {
@@ -235,7 +238,7 @@ fn statements(workload: &Workload, shares: &[LaneWorkload]) -> Vec<StatementResu
                 text: command.source.clone(),
                 failures: 0,
                 retries: 0,
-                latency: Latency::new(),
+                latency: LatencyHistogram::new(),
             };
             let lanes = shares.iter().filter_map(|share| share.statements.get(number)?.get(index));
             for lane in lanes {
@@ -249,8 +252,8 @@ fn statements(workload: &Workload, shares: &[LaneWorkload]) -> Vec<StatementResu
     results
 }
 
-fn phase<'a>(lanes: impl Iterator<Item = (&'a Phase, (u64, u64))>) -> Phase {
-    let mut whole = Phase::default();
+fn phase<'a>(lanes: impl Iterator<Item = (&'a ConnectionPhase, (u64, u64))>) -> ConnectionPhase {
+    let mut whole = ConnectionPhase::default();
     let (mut first, mut last) = (u64::MAX, 0);
     for (phase, (from, to)) in lanes {
         whole.count += phase.count;
@@ -271,12 +274,12 @@ fn wanted_share_max(lanes: &[LaneOutcome]) -> Option<f64> {
 }
 
 /// The cost of the rig, and the sums of its lags and run delays in nanoseconds.
-fn generator(lanes: &[LaneOutcome], processes: u32) -> (Generator, u128, Option<u64>) {
-    let mut lag = Latency::new();
+fn generator(lanes: &[LaneOutcome], processes: u32) -> (GeneratorCost, u128, Option<u64>) {
+    let mut lag = LatencyHistogram::new();
     for lane in lanes {
         lag.merge(&lane.lag);
     }
-    let generator = Generator {
+    let generator = GeneratorCost {
         processes,
         lanes: lanes.len() as u32,
         cpu_ns: lanes.iter().map(|lane| lane.cpu_ns).sum(),

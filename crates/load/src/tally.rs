@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use record::{Counts, Cycles, Interval, Moment, histogram_text};
+use record::{BlockCycles, LoadInterval, Moment, TransactionCounts, histogram_text};
 use serde::{Deserialize, Serialize};
-use stats::Latency;
+use stats::LatencyHistogram;
 use tail::{SlowTransaction, SlowestTransactions};
 
 use crate::grid::{DRAIN, Grid};
@@ -37,11 +37,11 @@ const NO_BACKEND: i32 = 0;
 /// One workload's counters within the current interval.
 #[derive(Default)]
 struct Cell {
-    counts: Counts,
-    latency: Latency,
-    service: Latency,
-    lag: Latency,
-    cycles: Cycles,
+    counts: TransactionCounts,
+    latency: LatencyHistogram,
+    service: LatencyHistogram,
+    lag: LatencyHistogram,
+    cycles: BlockCycles,
 }
 
 /// One workload's counters over the whole load.
@@ -60,9 +60,9 @@ pub(crate) struct Totals {
     /// Longest latency inside the window, in nanoseconds.
     pub(crate) longest_ns: u64,
     /// Time from the loss of a connection, in the window, until its client's next success.
-    pub(crate) served: Latency,
+    pub(crate) served: LatencyHistogram,
     /// Time at the close since the losses that no success of their client has followed.
-    pub(crate) unserved: Latency,
+    pub(crate) unserved: LatencyHistogram,
     /// The slowest transactions of the window; none where they were not asked for.
     pub(crate) slowest: Option<SlowestTransactions>,
     /// The transactions that had not ended at the close.
@@ -83,7 +83,7 @@ pub(crate) type FirstErrors = BTreeMap<String, (u64, CommandPlace)>;
 pub(crate) struct Open {
     /// Their ages at the close.
     #[serde(with = "histogram_text")]
-    pub(crate) ages: Latency,
+    pub(crate) ages: LatencyHistogram,
     /// Open loop: those that were due and never started.
     pub(crate) never_started: u64,
     /// The longest of those that ended well afterwards, ns.
@@ -108,7 +108,7 @@ pub(crate) struct Statement {
     pub(crate) failures: u64,
     /// Failures after which it was tried again.
     pub(crate) retries: u64,
-    pub(crate) latency: Latency,
+    pub(crate) latency: LatencyHistogram,
 }
 
 /// The way in which a transaction ended.
@@ -162,7 +162,7 @@ pub(crate) enum CycleEnd {
 /// An interval of one lane, with its index on the grid.
 pub(crate) struct LaneInterval {
     pub(crate) index: i64,
-    pub(crate) cells: Vec<Interval>,
+    pub(crate) cells: Vec<LoadInterval>,
 }
 
 impl Tally {
@@ -288,7 +288,7 @@ impl Tally {
     }
 
     /// Transactions of these ages were due at the close and never started.
-    pub(crate) fn none_started(&mut self, workload: usize, close: u64, ages: &Latency) {
+    pub(crate) fn none_started(&mut self, workload: usize, close: u64, ages: &LatencyHistogram) {
         let totals = &mut self.totals[workload];
         totals.open.ages.merge(ages);
         totals.open.never_started += ages.count();
@@ -352,7 +352,7 @@ impl Tally {
             if self.interval == DRAIN {
                 totals[workload].open.drained_ns = cell.latency.max_ns().unwrap_or(0);
             }
-            Interval {
+            LoadInterval {
                 start: Moment(start),
                 length_ns: end.saturating_sub(start),
                 workload,
@@ -369,7 +369,7 @@ impl Tally {
 }
 
 /// Counts how a transaction ended.
-fn add(counts: &mut Counts, done: &Finished) {
+fn add(counts: &mut TransactionCounts, done: &Finished) {
     if done.retries > 0 {
         counts.retried += 1;
         counts.retries += u64::from(done.retries);

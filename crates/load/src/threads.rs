@@ -3,7 +3,7 @@
 use std::{sync::mpsc::channel, thread, time::Instant};
 
 use crate::{
-    Control, Event, LoadError, Outcome, Plan,
+    LoadControl, LoadError, LoadEvent, LoadOutcome, LoadPlan,
     clock::Time,
     conductor::{self, Workers},
     grid::Grid,
@@ -13,11 +13,11 @@ use crate::{
 };
 
 pub(crate) fn run(
-    plan: &Plan,
-    control: &Control,
+    plan: &LoadPlan,
+    control: &LoadControl,
     origin: Instant,
-    observe: &mut dyn FnMut(Event<'_>),
-) -> Result<Outcome, LoadError> {
+    observe: &mut dyn FnMut(LoadEvent<'_>),
+) -> Result<LoadOutcome, LoadError> {
     let lanes = Lanes::prepare(plan, &Part::equal(0, 1))?.with_logs(plan)?;
     let (sender, reports) = channel();
     thread::scope(|scope| {

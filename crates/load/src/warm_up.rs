@@ -1,6 +1,6 @@
 //! Automatic warm-up: when throughput and latency have become steady.
 
-use stats::Quantity;
+use stats::WindowQuantity;
 
 /// Throughput and latency since the load began, and whether they still change.
 ///
@@ -59,7 +59,7 @@ impl Ramp {
             .last_change(block)
             .is_some_and(|change| change <= TOLERANCE && (bound || change >= -TOLERANCE))
             && self.latency_change(block).is_none_or(|change| {
-                let tolerance = Quantity::Latency.tolerance();
+                let tolerance = WindowQuantity::Latency.tolerance();
                 change >= -tolerance && (bound || change <= tolerance)
             });
         self.steady || bound

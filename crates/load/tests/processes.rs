@@ -19,9 +19,10 @@ use std::{
 };
 
 use load::{
-    Control, Event, Fleet, LedgerPlan, Limit, LoadError, Outcome, Plan, Protocol, ScriptRows,
+    LaneFleet, LedgerPlan, LoadControl, LoadError, LoadEvent, LoadLimit, LoadOutcome, LoadPlan,
+    Protocol, ScriptRows,
 };
-use record::ledger::{self, Ledger, Row, Rows};
+use record::ledger::{self, Ledger, LedgerRow, LedgerRows};
 use rustix::process::{Pid, Signal, kill_process};
 use script::{RowSource, RowSourceKind};
 use support::{Server, plan, run, run_with, window, workload};
@@ -59,12 +60,12 @@ fn this_program() -> PathBuf {
 }
 
 fn generators(
-    plan: &Plan,
+    plan: &LoadPlan,
     processes: u32,
-    observe: &mut dyn FnMut(Event<'_>),
-) -> Result<Outcome, LoadError> {
-    let control = Control::new();
-    let fleet = Fleet::Processes { count: processes, program: &this_program() };
+    observe: &mut dyn FnMut(LoadEvent<'_>),
+) -> Result<LoadOutcome, LoadError> {
+    let control = LoadControl::new();
+    let fleet = LaneFleet::Processes { count: processes, program: &this_program() };
     load::drive(plan, fleet, &control, Instant::now(), observe)
 }
 
@@ -75,8 +76,8 @@ fn generators_share_a_load() {
         workload(&server.conninfo(), "INSERT INTO shared VALUES (:client_id);\n", 11);
     workload.protocol = Protocol::Prepared;
     let mut pids = Vec::new();
-    let outcome = generators(&plan(workload, Limit::Transactions(10)), 3, &mut |event| {
-        if let Event::Generators(started) = event {
+    let outcome = generators(&plan(workload, LoadLimit::Transactions(10)), 3, &mut |event| {
+        if let LoadEvent::Generators(started) = event {
             pids = started.to_vec();
         }
     })
@@ -114,7 +115,7 @@ fn generators_share_rows() {
     let source = RowSource { kind: RowSourceKind::Query, path: "q.sql".to_owned() };
     let query = "SELECT c, n FROM (SELECT nextval('calls') AS c) AS once, generate_series(1, 50) n";
     workload.rows.push(ScriptRows::new(source, query));
-    let plan = plan(workload, Limit::Transactions(30));
+    let plan = plan(workload, LoadLimit::Transactions(30));
     let drawn = || {
         let counts = "SELECT string_agg(l, ' ' ORDER BY l) FROM (SELECT client || ':' || n || ':' || \
                       count(*) FROM shared GROUP BY client, n) AS t(l)";
@@ -126,7 +127,7 @@ fn generators_share_rows() {
     generators(&plan, 2, &mut |_| {}).unwrap();
     let (calls, by_processes) = drawn();
     assert_eq!(calls, "1 1");
-    run(&Plan { lanes: 4, ..plan }).unwrap();
+    run(&LoadPlan { lanes: 4, ..plan }).unwrap();
     let (calls, by_threads) = drawn();
     assert_eq!(calls, "1 2");
     assert_eq!(by_processes, by_threads);
@@ -139,8 +140,8 @@ fn a_generator_that_dies_ends_the_load() {
     let mut killed = false;
     let began = Instant::now();
     let error = generators(&plan(workload, window(60_000)), 2, &mut |event| match event {
-        Event::Generators(started) => pids = started.to_vec(),
-        Event::Interval(_) if !killed => {
+        LoadEvent::Generators(started) => pids = started.to_vec(),
+        LoadEvent::Interval(_) if !killed => {
             killed = true;
             kill(pids[1]);
         }
@@ -166,8 +167,8 @@ fn a_ledger_outlives_its_generators() {
     let mut pids = Vec::new();
     let mut intervals = 0;
     generators(&plan, 2, &mut |event| match event {
-        Event::Generators(started) => pids = started.to_vec(),
-        Event::Interval(_) => {
+        LoadEvent::Generators(started) => pids = started.to_vec(),
+        LoadEvent::Interval(_) => {
             intervals += 1;
             if intervals == 3 {
                 pids.iter().for_each(|pid| kill(*pid));
@@ -182,13 +183,14 @@ fn a_ledger_outlives_its_generators() {
     for (client, history) in ledger.clients() {
         clients.push(client);
         let last = history.last().expect("a transaction");
-        unfinished += u64::from(last.outcome == ledger::Outcome::Unknown);
+        unfinished += u64::from(last.outcome == ledger::LedgerOutcome::Unknown);
     }
     assert_eq!(clients, [0, 1, 2, 3, 4, 5, 6, 7], "every number once over all processes");
     let mut client = server.node.connect().unwrap();
     let rows = client.query("SELECT client::bigint, seq, chain FROM log", &[]).unwrap();
-    let row = |row: &postgres::Row| Row { client: row.get(0), seq: row.get(1), chain: row.get(2) };
-    let rows = Rows { insert: Some(rows.iter().map(row).collect()), update: None };
+    let row =
+        |row: &postgres::Row| LedgerRow { client: row.get(0), seq: row.get(1), chain: row.get(2) };
+    let rows = LedgerRows { insert: Some(rows.iter().map(row).collect()), update: None };
     let findings = ledger::check(&ledger, &rows, &[]);
     assert_eq!(findings.anomalies(), 0, "{findings:?}");
     assert!(findings.acknowledged > 0 && findings.unknown >= unfinished && unfinished > 0);
@@ -202,11 +204,11 @@ fn ledger_in(directory: &Path) -> LedgerPlan {
 fn conductor(conninfo: &str) -> ExitCode {
     let plan = plan(workload(conninfo, "SELECT 1;\n", 4), window(60_000));
     let outcome = generators(&plan, 2, &mut |event| match event {
-        Event::Generators(pids) => {
+        LoadEvent::Generators(pids) => {
             let pids: Vec<_> = pids.iter().map(ToString::to_string).collect();
             writeln!(stdout(), "{}", pids.join(" ")).expect("a reader");
         }
-        Event::LoadBegan { .. } => writeln!(stdout(), "began").expect("a reader"),
+        LoadEvent::LoadBegan { .. } => writeln!(stdout(), "began").expect("a reader"),
         _ => {}
     });
     outcome.map_or(ExitCode::FAILURE, |_| ExitCode::SUCCESS)
@@ -235,8 +237,8 @@ fn a_generator_that_cannot_begin_says_what_to_do() {
     fs::write(&limited, text).unwrap();
     fs::set_permissions(&limited, fs::Permissions::from_mode(0o755)).unwrap();
     let plan = plan(workload(&at("/nowhere"), "SELECT 1;\n", 300), window(1_000));
-    let (control, began) = (Control::new(), Instant::now());
-    let fleet = Fleet::Processes { count: 2, program: &limited };
+    let (control, began) = (LoadControl::new(), Instant::now());
+    let fleet = LaneFleet::Processes { count: 2, program: &limited };
     let error = load::drive(&plan, fleet, &control, began, &mut |_| {})
         .expect_err("more clients than it may open files");
     let told = error.to_string();
@@ -305,7 +307,8 @@ fn at(directory: &str) -> String {
 
 /// Runs so many clients, and tells what became of it.
 fn clients(directory: &str, n: u32) -> ExitCode {
-    let outcome = run(&plan(workload(&at(directory), "SELECT 1;\n", n), Limit::Transactions(1)));
+    let outcome =
+        run(&plan(workload(&at(directory), "SELECT 1;\n", n), LoadLimit::Transactions(1)));
     let text = match outcome {
         Ok(outcome) => format!("{}", outcome.workloads[0].counts_total.transactions),
         Err(error) => format!("{error}: {}", error.hint().unwrap_or_default()),
@@ -340,8 +343,8 @@ fn resident(directory: &str, n: u32) -> u64 {
     let mut plan = plan(workload, window(300));
     plan.drain_ms = Some(0);
     let mut resident = 0;
-    run_with(&plan, &Control::new(), &mut |event| {
-        if matches!(event, Event::Interval(_)) {
+    run_with(&plan, &LoadControl::new(), &mut |event| {
+        if matches!(event, LoadEvent::Interval(_)) {
             let statm = fs::read_to_string("/proc/self/statm").expect("/proc");
             let pages: u64 = statm.split(' ').nth(1).expect("a field").parse().expect("a number");
             resident = resident.max(pages * rustix::param::page_size() as u64);

@@ -3,7 +3,7 @@
 //! A server's log tells of them, and so do the processes of the postmaster: they begin anew. What an
 //! action asked for explains the signs that follow from it.
 
-use probe::{CrashKind, CrashSign, Readings};
+use probe::{CrashKind, CrashSign, SamplerReadings};
 use record::Moment;
 
 /// The end of a node's processes, which was asked for.
@@ -48,7 +48,7 @@ impl UnaskedCrashes {
     pub fn of<'n>(
         nodes: impl Iterator<Item = &'n str>,
         explained: &ExplainedEnds,
-        readings: &Readings,
+        readings: &SamplerReadings,
     ) -> UnaskedCrashes {
         let mut crashes = UnaskedCrashes::default();
         for node in nodes {
@@ -166,7 +166,7 @@ mod tests {
         let check = |deaths: &[NodeDeath], signs: &[(u64, CrashKind)], expected| {
             let explained = ExplainedEnds { deaths: deaths.to_vec(), ..ExplainedEnds::default() };
             let crashes = signs.iter().map(|(at_ms, kind)| sign(*at_ms, *kind)).collect();
-            let readings = Readings { crashes, ..Readings::default() };
+            let readings = SamplerReadings { crashes, ..SamplerReadings::default() };
             let found = UnaskedCrashes::of(["n", "other"].into_iter(), &explained, &readings);
             assert_eq!(found.total(), expected, "{deaths:?} {signs:?}");
             assert_eq!(found.why().is_some(), expected > 0);
@@ -186,7 +186,7 @@ mod tests {
             let failing = vec![(node.to_owned(), Moment(5_000 * MS))];
             let explained = ExplainedEnds { failing, ..ExplainedEnds::default() };
             let crashes = [(5_100, Panic), (7_000, Damage)].map(|(at, kind)| sign(at, kind)).into();
-            let readings = Readings { crashes, ..Readings::default() };
+            let readings = SamplerReadings { crashes, ..SamplerReadings::default() };
             assert_eq!(
                 UnaskedCrashes::of(["n"].into_iter(), &explained, &readings).total(),
                 expected
@@ -204,9 +204,10 @@ mod tests {
     fn processes_that_began_anew_are_a_crash_where_the_log_says_nothing() {
         let check = |deaths: Vec<NodeDeath>, expected| {
             let explained = ExplainedEnds { deaths, ..ExplainedEnds::default() };
-            let delta = probe::Delta { has_restarted: true, ..probe::Delta::default() };
+            let delta =
+                probe::CounterDelta { has_restarted: true, ..probe::CounterDelta::default() };
             let deltas = [("n".to_owned(), delta)].into();
-            let readings = Readings { deltas, ..Readings::default() };
+            let readings = SamplerReadings { deltas, ..SamplerReadings::default() };
             let found = UnaskedCrashes::of(["n"].into_iter(), &explained, &readings);
             assert_eq!(found.total(), expected);
         };

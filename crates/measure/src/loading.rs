@@ -3,18 +3,18 @@
 
 use std::time::Instant;
 
-use load::{Control, Event, Fleet, Level, LoadError, Outcome, Plan};
+use load::{LaneFleet, LoadControl, LoadError, LoadEvent, LoadOutcome, LoadPlan, MessageLevel};
 
 use crate::tail::{SampledServer, ServerTail, TailSampler};
 
 /// Somebody who is told of a load while it goes on: a progress line, a served page, metrics.
 pub trait LoadObserver {
     /// Takes an event in. It is called on the thread of the load, in order.
-    fn observe(&mut self, event: &Event<'_>);
+    fn observe(&mut self, event: &LoadEvent<'_>);
 }
 
-impl<F: FnMut(&Event<'_>)> LoadObserver for F {
-    fn observe(&mut self, event: &Event<'_>) {
+impl<F: FnMut(&LoadEvent<'_>)> LoadObserver for F {
+    fn observe(&mut self, event: &LoadEvent<'_>) {
         self(event);
     }
 }
@@ -22,7 +22,7 @@ impl<F: FnMut(&Event<'_>)> LoadObserver for F {
 /// A load that is about to begin, with the samplers of its servers, which have begun.
 #[derive(Debug)]
 pub struct PreparedLoad<'a> {
-    plan: &'a Plan,
+    plan: &'a LoadPlan,
     origin: Instant,
     sampled: Vec<(SampledServer<'a>, TailSampler)>,
 }
@@ -31,7 +31,7 @@ pub struct PreparedLoad<'a> {
 #[derive(Debug)]
 pub struct LoadMeasurement {
     /// The clients' counts, latencies and intervals.
-    pub outcome: Outcome,
+    pub outcome: LoadOutcome,
     /// The slow transactions of each sampled server, in the order of the servers.
     pub tails: Vec<ServerTail>,
     /// What the load said.
@@ -51,12 +51,12 @@ pub struct LoadMessages {
 const MESSAGES_MAX: usize = 5;
 
 impl LoadObserver for LoadMessages {
-    fn observe(&mut self, event: &Event<'_>) {
-        let Event::Message(message) = event else { return };
+    fn observe(&mut self, event: &LoadEvent<'_>) {
+        let LoadEvent::Message(message) = event else { return };
         if let (None, Some(at)) = (&self.failed, &message.at) {
             self.failed = Some(format!("{}:{}: {}", at.script, at.line, message.text));
         }
-        if self.first.len() < MESSAGES_MAX && message.level != Level::Debug {
+        if self.first.len() < MESSAGES_MAX && message.level != MessageLevel::Debug {
             self.first.push(message.text.clone());
         }
     }
@@ -66,7 +66,7 @@ impl<'a> PreparedLoad<'a> {
     /// Begins to sample the servers of a load. `origin` is the zero of every moment.
     #[must_use]
     pub fn new(
-        plan: &'a Plan,
+        plan: &'a LoadPlan,
         origin: Instant,
         sampled: Vec<SampledServer<'a>>,
     ) -> PreparedLoad<'a> {
@@ -90,14 +90,14 @@ impl<'a> PreparedLoad<'a> {
     /// As [`load::drive`].
     pub fn run(
         self,
-        fleet: Fleet<'_>,
-        control: &Control,
+        fleet: LaneFleet<'_>,
+        control: &LoadControl,
         observers: &mut [&mut dyn LoadObserver],
     ) -> Result<LoadMeasurement, LoadError> {
         let PreparedLoad { plan, origin, sampled } = self;
         let mut messages = LoadMessages::default();
         let outcome = load::drive(plan, fleet, control, origin, &mut |event| {
-            if let (Event::LoadBegan { at }, Some(blocks)) = (&event, &plan.blocks) {
+            if let (LoadEvent::LoadBegan { at }, Some(blocks)) = (&event, &plan.blocks) {
                 sampled.iter().for_each(|(server, sampler)| sampler.keep_to(server, *at, blocks));
             }
             messages.observe(&event);

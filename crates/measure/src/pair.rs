@@ -63,7 +63,7 @@ pub use event::PairEvent;
 pub use figure::ComparedFigure;
 pub use ground::{NamedDifferences, unnamed as unnamed_differences};
 pub use measurement::{PairJudge, PairMeasurement, PairPlan, asked_rate, measure_pair};
-pub use observation::{Octet, Segment, SideObservation};
+pub use observation::{BlockOctet, RestartSegment, SideObservation};
 pub use same::check as check_same;
 pub use schedule::interval_s;
 pub use tidy::{MaintenanceResult, tidy};

@@ -1,7 +1,7 @@
 //! The steadiness of a window: one level of throughput, latency and backlog, or not.
 
-use record::{Interval, Window};
-use stats::{SteadyState, Unsteady, detectable, steady_state};
+use record::{LoadInterval, MeasuredWindow};
+use stats::{SteadyState, UnsteadyReason, detectable, steady_state};
 
 /// Steadiness of the window's throughput, latency and backlog.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,10 +16,14 @@ pub enum Steadiness {
 
 /// Judges all workloads together, interval by interval.
 ///
-/// A level that moves by no more than a steady window may ([`Unsteady::is_large`]) is noted: rounds are interleaved, so that what
+/// A level that moves by no more than a steady window may ([`UnsteadyReason::is_large`]) is noted: rounds are interleaved, so that what
 /// moves it falls on all points alike.
 #[must_use]
-pub fn judge_steadiness(intervals: &[Interval], window: Window, interval_ms: u64) -> Steadiness {
+pub fn judge_steadiness(
+    intervals: &[LoadInterval],
+    window: MeasuredWindow,
+    interval_ms: u64,
+) -> Steadiness {
     let interval_s = interval_ms as f64 / 1e3;
     let summaries = record::summaries(intervals, window, interval_ms);
     match steady_state(&summaries, interval_s) {
@@ -33,8 +37,9 @@ pub fn judge_steadiness(intervals: &[Interval], window: Window, interval_ms: u64
             "too short to say whether it was steady: {length_s:.1} s, needs {needed_s:.1} s"
         )),
         SteadyState::NotSteady { reasons } => {
-            let words = reasons.iter().map(Unsteady::to_string).collect::<Vec<_>>().join("; ");
-            match reasons.iter().any(Unsteady::is_large) {
+            let words =
+                reasons.iter().map(UnsteadyReason::to_string).collect::<Vec<_>>().join("; ");
+            match reasons.iter().any(UnsteadyReason::is_large) {
                 true => Steadiness::NotSteady(words),
                 false => Steadiness::Noted(words),
             }
@@ -44,26 +49,26 @@ pub fn judge_steadiness(intervals: &[Interval], window: Window, interval_ms: u64
 
 #[cfg(test)]
 mod tests {
-    use record::{Counts, Moment};
+    use record::{Moment, TransactionCounts};
 
     use super::*;
 
-    fn cell(second: u64, workload: usize, transactions: u64) -> Interval {
-        Interval {
+    fn cell(second: u64, workload: usize, transactions: u64) -> LoadInterval {
+        LoadInterval {
             start: Moment(second * 1_000_000_000),
             length_ns: 1_000_000_000,
             workload,
-            counts: Counts { transactions, ..Counts::default() },
-            ..Interval::default()
+            counts: TransactionCounts { transactions, ..TransactionCounts::default() },
+            ..LoadInterval::default()
         }
     }
 
     fn judged(rate: impl Fn(u64) -> u64) -> Steadiness {
-        let cells: Vec<Interval> = (0..60)
+        let cells: Vec<LoadInterval> = (0..60)
             .flat_map(|second| [cell(second, 0, rate(second)), cell(second, 1, 500)])
             .collect();
         let moment = |seconds: u64| Moment(seconds * 1_000_000_000);
-        let window = Window { load_began: moment(0), open: moment(10), close: moment(60) };
+        let window = MeasuredWindow { load_began: moment(0), open: moment(10), close: moment(60) };
         judge_steadiness(&cells, window, 1_000)
     }
 
@@ -102,7 +107,7 @@ mod tests {
     /// At a fixed rate, latency and backlog say what throughput does not.
     #[test]
     fn latency_and_standstills_count_as_well() {
-        let window = |change: &dyn Fn(u64, &mut Interval)| {
+        let window = |change: &dyn Fn(u64, &mut LoadInterval)| {
             let second = |second| {
                 let mut cell = cell(second, 0, 100);
                 let latency_ms = |s| if s < 30 { 20 } else { 200 };
@@ -110,9 +115,12 @@ mod tests {
                 change(second, &mut cell);
                 cell
             };
-            let cells: Vec<Interval> = (0..60).map(second).collect();
-            let window =
-                Window { load_began: Moment(0), open: Moment(0), close: Moment(60_000_000_000) };
+            let cells: Vec<LoadInterval> = (0..60).map(second).collect();
+            let window = MeasuredWindow {
+                load_began: Moment(0),
+                open: Moment(0),
+                close: Moment(60_000_000_000),
+            };
             judge_steadiness(&cells, window, 1_000)
         };
         let check = |found: Steadiness, words: &str| {
@@ -120,7 +128,7 @@ mod tests {
             assert!(is_so, "{found:?}, and not: {words}");
         };
         check(window(&|_, _| ()), "latency rose from 20.0 to 200 ms at 30 s");
-        let standing = |second: u64, cell: &mut Interval| {
+        let standing = |second: u64, cell: &mut LoadInterval| {
             if (50..52).contains(&second) {
                 *cell = self::cell(second, 0, 0);
             }

@@ -3,12 +3,12 @@
 
 use std::time::Instant;
 
-use load::{Blocks, Outcome};
+use load::{BlockSchedule, LoadOutcome};
 use probe::{ActivitySampler, SampledActivity};
 use record::Moment;
 use server::Conninfo;
-use stats::Latency;
-use tail::{Activity, SlowestTransactions, Tail, TailSource};
+use stats::LatencyHistogram;
+use tail::{ActivitySamples, SlowTransactions, SlowestTransactions, TailSource};
 
 /// A server whose sessions are sampled while it is loaded.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ pub struct SampledTurns {
 pub struct ServerTail {
     /// Slow transactions by cause, those that were open at the close included; none if there are none, or if the
     /// server was not sampled.
-    pub tail: Option<Tail>,
+    pub tail: Option<SlowTransactions>,
     /// Notes on what could not be read.
     pub notes: Vec<String>,
     /// Transactions of the sampler's own session, which the server has counted.
@@ -57,7 +57,7 @@ pub(crate) struct TailSampler(Result<ActivitySampler, String>);
 
 /// The samples of a server.
 pub(crate) struct TailSample {
-    activity: Option<Activity>,
+    activity: Option<ActivitySamples>,
     notes: Vec<String>,
     transactions: u64,
 }
@@ -87,7 +87,12 @@ impl TailSampler {
     }
 
     /// Samples in the blocks of the server's side only, the first of which begins at `began`.
-    pub(crate) fn keep_to(&self, server: &SampledServer<'_>, began: Moment, blocks: &Blocks) {
+    pub(crate) fn keep_to(
+        &self,
+        server: &SampledServer<'_>,
+        began: Moment,
+        blocks: &BlockSchedule,
+    ) {
         let (Ok(sampler), Some(turns)) = (&self.0, server.turns) else { return };
         let length_ns = blocks.length_ms * 1_000_000;
         let own = blocks.order.iter().zip(0..).filter(|(turn, _)| turn.side == turns.side);
@@ -115,7 +120,7 @@ impl TailSampler {
 
 impl TailSample {
     /// The slow transactions of a load.
-    pub(crate) fn tail(self, server: &SampledServer<'_>, outcome: &Outcome) -> ServerTail {
+    pub(crate) fn tail(self, server: &SampledServer<'_>, outcome: &LoadOutcome) -> ServerTail {
         let from = match server.turns {
             None => outcome.window.map(|window| window.open),
             Some(SampledTurns { warm_blocks, .. }) => {
@@ -131,13 +136,13 @@ impl TailSample {
 
 /// The transactions of a load that ended at a server since a moment, by cause.
 fn attribute(
-    activity: &Activity,
+    activity: &ActivitySamples,
     server: &SampledServer<'_>,
-    outcome: &Outcome,
+    outcome: &LoadOutcome,
     from: Moment,
-) -> Option<Tail> {
+) -> Option<SlowTransactions> {
     let (mut slowest, mut latency, mut clients) =
-        (SlowestTransactions::default(), Latency::new(), 0);
+        (SlowestTransactions::default(), LatencyHistogram::new(), 0);
     let is_own = |workload: usize| server.workloads.contains(&workload);
     for index in &server.workloads {
         slowest.merge(outcome.slowest.get(*index)?.clone().ended_since(from.0));
@@ -146,8 +151,9 @@ fn attribute(
         clients += workload.clients;
     }
     let close = outcome.window.map_or(Moment(u64::MAX), |window| window.close);
-    let counts =
-        |one: &&record::Interval| is_own(one.workload) && one.start >= from && one.start < close;
+    let counts = |one: &&record::LoadInterval| {
+        is_own(one.workload) && one.start >= from && one.start < close
+    };
     outcome.intervals.iter().filter(counts).for_each(|one| latency.merge(&one.latency));
     let clients = f64::from(clients);
     // A client of a closed loop always has a transaction under way.

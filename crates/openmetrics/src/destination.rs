@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 /// The place where the text is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Destination {
+pub enum MetricsDestination {
     /// A file, replaced whole.
     File(PathBuf),
     /// An address; anyone who asks there gets the text.
@@ -25,24 +25,24 @@ pub enum Destination {
 )]
 pub struct NotADestination;
 
-impl FromStr for Destination {
+impl FromStr for MetricsDestination {
     type Err = NotADestination;
 
-    fn from_str(target: &str) -> Result<Destination, NotADestination> {
+    fn from_str(target: &str) -> Result<MetricsDestination, NotADestination> {
         let mut parts = target.split(',');
         match parts.next().expect("a split has a first part").parse() {
             Ok(address) => {
                 let names: Vec<String> = parts.map(str::to_owned).collect();
                 let is_name = |name: &String| !name.is_empty() && !name.contains(['/', ':', ' ']);
                 match names.iter().all(is_name) {
-                    true => Ok(Destination::Address { address, names }),
+                    true => Ok(MetricsDestination::Address { address, names }),
                     false => Err(NotADestination),
                 }
             }
             Err(_) if is_name_and_port(target) || target.parse::<IpAddr>().is_ok() => {
                 Err(NotADestination)
             }
-            Err(_) => Ok(Destination::File(PathBuf::from(target))),
+            Err(_) => Ok(MetricsDestination::File(PathBuf::from(target))),
         }
     }
 }
@@ -60,10 +60,10 @@ mod tests {
 
     #[test]
     fn a_name_with_a_port_is_no_file() {
-        let check = |target: &str, expected: Option<Destination>| {
-            assert_eq!(target.parse::<Destination>().ok(), expected, "{target}");
+        let check = |target: &str, expected: Option<MetricsDestination>| {
+            assert_eq!(target.parse::<MetricsDestination>().ok(), expected, "{target}");
         };
-        let at = |names: &[&str]| Destination::Address {
+        let at = |names: &[&str]| MetricsDestination::Address {
             address: ([127, 0, 0, 1], 9187).into(),
             names: names.iter().map(|&name| name.to_owned()).collect(),
         };
@@ -71,8 +71,8 @@ mod tests {
         check("127.0.0.1:9187,db1,db1.example.org", Some(at(&["db1", "db1.example.org"])));
         check("127.0.0.1:9187,", None);
         check("127.0.0.1:9187,db1:9187", None);
-        check("run/metrics.prom", Some(Destination::File("run/metrics.prom".into())));
-        check("./odd:1", Some(Destination::File("./odd:1".into())));
+        check("run/metrics.prom", Some(MetricsDestination::File("run/metrics.prom".into())));
+        check("./odd:1", Some(MetricsDestination::File("./odd:1".into())));
         check("localhost:9187", None);
         check(":9187", None);
         check("127.0.0.1", None);

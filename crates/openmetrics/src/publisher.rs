@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use web::{HostNames, Page, PageRequest, PageServer, PageSource};
+use web::{HostNames, PageRequest, PageServer, PageSource, WebResponse};
 
-use crate::destination::Destination;
+use crate::destination::MetricsDestination;
 use crate::text::CONTENT_TYPE;
 
 /// Reason why the text cannot be shown.
@@ -50,10 +50,10 @@ struct Newest(Mutex<String>);
 impl Publisher {
     /// Opens the file or the port, so that a wrong one is known before time is spent, and shows a first
     /// text there.
-    pub fn open(destination: &Destination, first: String) -> Result<Publisher, Error> {
+    pub fn open(destination: &MetricsDestination, first: String) -> Result<Publisher, Error> {
         let publisher = match destination {
-            Destination::File(path) => Publisher(Target::File(path.clone())),
-            Destination::Address { address, names } => {
+            MetricsDestination::File(path) => Publisher(Target::File(path.clone())),
+            MetricsDestination::Address { address, names } => {
                 let newest = Arc::<Newest>::default();
                 let source = Arc::clone(&newest);
                 let names = HostNames::of_this_machine(names.iter().cloned());
@@ -108,10 +108,10 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
 }
 
 impl PageSource for Newest {
-    fn answer(&self, request: PageRequest<'_>) -> Page {
+    fn answer(&self, request: PageRequest<'_>) -> WebResponse {
         match request.path {
-            "/metrics" | "/" => Page::found(CONTENT_TYPE, self.read().clone()),
-            _ => Page::refused(404, "the metrics are at /metrics"),
+            "/metrics" | "/" => WebResponse::found(CONTENT_TYPE, self.read().clone()),
+            _ => WebResponse::refused(404, "the metrics are at /metrics"),
         }
     }
 }
@@ -123,8 +123,8 @@ mod tests {
 
     use super::*;
 
-    fn at(address: SocketAddr) -> Destination {
-        Destination::Address { address, names: vec!["db1.example.org".to_owned()] }
+    fn at(address: SocketAddr) -> MetricsDestination {
+        MetricsDestination::Address { address, names: vec!["db1.example.org".to_owned()] }
     }
 
     #[test]
@@ -156,7 +156,7 @@ mod tests {
         assert!(error.to_string().starts_with(&format!("listening on {address}: ")), "{error}");
         assert!(error.hint().unwrap().contains("another port"));
         let folder = tempfile::tempdir().unwrap();
-        let file = Destination::File(folder.path().join("none/text"));
+        let file = MetricsDestination::File(folder.path().join("none/text"));
         let error = Publisher::open(&file, String::new()).unwrap_err();
         assert!(error.to_string().contains("none/text: No such file"), "{error}");
     }

@@ -9,7 +9,7 @@ pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0
 
 /// Type of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FamilyType {
     /// A value that goes up and down.
     Gauge,
     /// A sum that only grows; the names of its samples end with `_total`.
@@ -22,33 +22,33 @@ pub enum Kind {
 
 /// A text under construction.
 #[derive(Clone, Debug, Default)]
-pub struct Text(String);
+pub struct MetricsText(String);
 
 /// A family of the text.
 #[derive(Debug)]
-pub struct Family<'a> {
+pub struct MetricFamily<'a> {
     text: &'a mut String,
     name: String,
-    kind: Kind,
+    kind: FamilyType,
 }
 
-impl Text {
+impl MetricsText {
     /// Begins a family. Its name gets the prefix `pgrig_`.
-    pub fn family(&mut self, name: &str, kind: Kind, help: &str) -> Family<'_> {
+    pub fn family(&mut self, name: &str, kind: FamilyType, help: &str) -> MetricFamily<'_> {
         let word = match kind {
-            Kind::Gauge => "gauge",
-            Kind::Counter => "counter",
-            Kind::Summary => "summary",
-            Kind::Info => "info",
+            FamilyType::Gauge => "gauge",
+            FamilyType::Counter => "counter",
+            FamilyType::Summary => "summary",
+            FamilyType::Info => "info",
         };
         // Writing to a String cannot fail.
         let _ = writeln!(self.0, "# TYPE pgrig_{name} {word}\n# HELP pgrig_{name} {help}");
-        Family { text: &mut self.0, name: format!("pgrig_{name}"), kind }
+        MetricFamily { text: &mut self.0, name: format!("pgrig_{name}"), kind }
     }
 
     /// A gauge with one sample, or with none if its value is unknown.
     pub fn gauge(&mut self, name: &str, help: &str, value: Option<impl fmt::Display>) {
-        let mut family = self.family(name, Kind::Gauge, help);
+        let mut family = self.family(name, FamilyType::Gauge, help);
         if let Some(value) = value {
             family.sample(&[], value);
         }
@@ -56,7 +56,7 @@ impl Text {
 
     /// A counter with one sample.
     pub fn counter(&mut self, name: &str, help: &str, value: u64) {
-        self.family(name, Kind::Counter, help).sample(&[], value);
+        self.family(name, FamilyType::Counter, help).sample(&[], value);
     }
 
     /// The whole text.
@@ -66,13 +66,13 @@ impl Text {
     }
 }
 
-impl Family<'_> {
+impl MetricFamily<'_> {
     /// Adds a sample.
     pub fn sample(&mut self, labels: &[(&str, &str)], value: impl fmt::Display) {
         let suffix = match self.kind {
-            Kind::Gauge | Kind::Summary => "",
-            Kind::Counter => "_total",
-            Kind::Info => "_info",
+            FamilyType::Gauge | FamilyType::Summary => "",
+            FamilyType::Counter => "_total",
+            FamilyType::Info => "_info",
         };
         self.suffixed(suffix, labels, value);
     }
@@ -84,7 +84,7 @@ impl Family<'_> {
     }
 
     fn suffixed(&mut self, suffix: &str, labels: &[(&str, &str)], value: impl fmt::Display) {
-        let Family { text, name, .. } = self;
+        let MetricFamily { text, name, .. } = self;
         let _ = write!(text, "{name}{suffix}");
         for (index, (label, content)) in labels.iter().enumerate() {
             let before = if index == 0 { '{' } else { ',' };
@@ -120,14 +120,14 @@ mod tests {
 
     #[test]
     fn samples_stand_below_their_family() {
-        let mut text = Text::default();
+        let mut text = MetricsText::default();
         text.gauge("clients", "Clients.", Some(3));
         text.gauge("lag", "Unknown.", None::<f64>);
         text.counter("tries", "Tries.", 41);
-        let mut failed = text.family("failed", Kind::Counter, "By kind.");
+        let mut failed = text.family("failed", FamilyType::Counter, "By kind.");
         failed.sample(&[("kind", "a \"b\"\\\n"), ("node", "s1")], 2);
-        text.family("setting", Kind::Info, "Setting.").sample(&[("asked", "")], 1);
-        let mut latency = text.family("latency_seconds", Kind::Summary, "Latency.");
+        text.family("setting", FamilyType::Info, "Setting.").sample(&[("asked", "")], 1);
+        let mut latency = text.family("latency_seconds", FamilyType::Summary, "Latency.");
         latency.sample(&[("quantile", "0.5")], 0.002);
         latency.count_and_sum(1, 0.002);
         let expected = r#"# TYPE pgrig_clients gauge

@@ -6,32 +6,32 @@ use std::os::unix::fs::FileExt;
 
 /// The account of a thread, or of a process's first one: `/proc/PID/schedstat`.
 #[derive(Debug)]
-pub struct Account {
+pub struct ThreadAccount {
     file: File,
 }
 
 /// Times that a thread has spent so far, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct ThreadTimes {
     /// On a CPU.
     pub cpu_ns: u64,
     /// Ready to run, without a CPU.
     pub run_delay_ns: u64,
 }
 
-impl Account {
+impl ThreadAccount {
     /// Opens the account of a process, or of a thread by its own number.
-    pub fn open(pid: u32) -> io::Result<Account> {
-        Ok(Account { file: File::open(format!("/proc/{pid}/schedstat"))? })
+    pub fn open(pid: u32) -> io::Result<ThreadAccount> {
+        Ok(ThreadAccount { file: File::open(format!("/proc/{pid}/schedstat"))? })
     }
 
     /// Reads it; none when the process has ended.
-    pub fn read(&self) -> Option<Spent> {
+    pub fn read(&self) -> Option<ThreadTimes> {
         let mut bytes = [0; 96];
         let count = self.file.read_at(&mut bytes, 0).ok()?;
         let mut words = str::from_utf8(&bytes[..count]).ok()?.split_whitespace();
         let mut next = || words.next()?.parse().ok();
-        Some(Spent { cpu_ns: next()?, run_delay_ns: next()? })
+        Some(ThreadTimes { cpu_ns: next()?, run_delay_ns: next()? })
     }
 }
 
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn a_process_has_an_account_a_number_and_a_title() {
         let pid = std::process::id();
-        let account = Account::open(pid).unwrap();
+        let account = ThreadAccount::open(pid).unwrap();
         let before = account.read().unwrap();
         assert!(before.cpu_ns > 0 && account.read().unwrap().cpu_ns >= before.cpu_ns);
         assert_eq!(own_number(pid), Some(pid));

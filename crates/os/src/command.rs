@@ -1,9 +1,9 @@
 //! The one spawner: how this project starts a process.
 //!
-//! A [`Command`] says everything about the process (program, arguments, environment, directory,
+//! A [`ProcessCommand`] says everything about the process (program, arguments, environment, directory,
 //! user, where its output goes, what happens when its parent dies); nothing is inherited by
 //! accident: the environment is empty until it is given, standard input is `/dev/null`, only the
-//! descriptors named here reach the child, and no signal is blocked there. A [`Child`] that is
+//! descriptors named here reach the child, and no signal is blocked there. A [`ChildProcess`] that is
 //! dropped is killed with its process group and reaped, so that no error path leaves one behind.
 //!
 //! Every process is the first of a session of its own. It has no controlling terminal: it can neither
@@ -28,13 +28,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::namespaces;
 use crate::signals;
-use crate::user::User;
+use crate::user::SystemUser;
 
 pub use run::{CommandLimits, CommandOutput};
 
 /// A process to be started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Command {
+pub struct ProcessCommand {
     /// The executable: a path, or a name that is looked up in the PATH of `env`.
     pub program: PathBuf,
     /// Its arguments, without the program's name.
@@ -44,41 +44,41 @@ pub struct Command {
     /// Its working directory; the parent's where none is given.
     pub directory: Option<PathBuf>,
     /// The user it becomes before it executes; only root can give one that differs from itself.
-    pub user: Option<User>,
+    pub user: Option<SystemUser>,
     /// Source of its standard input.
-    pub stdin: Input,
+    pub stdin: ProcessInput,
     /// Destination of its standard output.
-    pub stdout: Output,
+    pub stdout: ProcessOutput,
     /// Destination of its standard error.
-    pub stderr: Output,
+    pub stderr: ProcessOutput,
     /// The signal it receives when the thread that spawned it ends.
     pub parent_death_signal: Option<i32>,
 }
 
 /// Source of a process's standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Input {
+pub enum ProcessInput {
     /// `/dev/null`.
     Null,
-    /// A pipe whose other end is [`Child::stdin`].
+    /// A pipe whose other end is [`ChildProcess::stdin`].
     Pipe,
 }
 
 /// Destination of a process's output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Output {
+pub enum ProcessOutput {
     /// `/dev/null`.
     Null,
     /// To where its parent writes; never for a process of another user, whose bytes the parent's
     /// terminal would obey.
     Inherited,
-    /// A pipe whose other end is [`Child::stdout`] or [`Child::stderr`].
+    /// A pipe whose other end is [`ChildProcess::stdout`] or [`ChildProcess::stderr`].
     Pipe,
     /// Appended to this file, which is made (mode 0600) where it does not exist.
     File(PathBuf),
 }
 
-impl Command {
+impl ProcessCommand {
     /// A process of `program` with nothing inherited.
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self {
@@ -87,9 +87,9 @@ impl Command {
             env: Vec::new(),
             directory: None,
             user: None,
-            stdin: Input::Null,
-            stdout: Output::Null,
-            stderr: Output::Null,
+            stdin: ProcessInput::Null,
+            stdout: ProcessOutput::Null,
+            stderr: ProcessOutput::Null,
             parent_death_signal: None,
         }
     }
@@ -131,28 +131,28 @@ impl Command {
 
     /// Runs the process as `user`.
     #[must_use]
-    pub fn user(mut self, user: User) -> Self {
+    pub fn user(mut self, user: SystemUser) -> Self {
         self.user = Some(user);
         self
     }
 
     /// Reads standard input from `input`.
     #[must_use]
-    pub fn stdin(mut self, input: Input) -> Self {
+    pub fn stdin(mut self, input: ProcessInput) -> Self {
         self.stdin = input;
         self
     }
 
     /// Sends standard output to `output`.
     #[must_use]
-    pub fn stdout(mut self, output: Output) -> Self {
+    pub fn stdout(mut self, output: ProcessOutput) -> Self {
         self.stdout = output;
         self
     }
 
     /// Sends standard error to `output`.
     #[must_use]
-    pub fn stderr(mut self, output: Output) -> Self {
+    pub fn stderr(mut self, output: ProcessOutput) -> Self {
         self.stderr = output;
         self
     }
@@ -169,17 +169,17 @@ impl Command {
     /// # Errors
     /// The system's error of the step that failed: opening an output file, fork, changing user or
     /// directory, or executing the program. The child of a failed start is already reaped.
-    pub fn spawn(&self) -> io::Result<Child> {
+    pub fn spawn(&self) -> io::Result<ChildProcess> {
         let inner = self.prepare()?.spawn()?;
-        Ok(Child { inner, reaped: false })
+        Ok(ChildProcess { inner, reaped: false })
     }
 
     /// Starts it as process 1 of a new PID namespace: when it ends, however it ends, the kernel
     /// kills everything that descends from it. It keeps the `/proc` of its parent.
     ///
     /// # Errors
-    /// As [`Command::spawn`]; the system's error of `unshare`, which only root may do.
-    pub fn spawn_as_process_one(&self) -> io::Result<Child> {
+    /// As [`ProcessCommand::spawn`]; the system's error of `unshare`, which only root may do.
+    pub fn spawn_as_process_one(&self) -> io::Result<ChildProcess> {
         namespaces::with_new_processes(|| self.spawn())
     }
 
@@ -188,8 +188,8 @@ impl Command {
     /// by itself.
     ///
     /// # Errors
-    /// As [`Command::spawn`].
-    pub fn spawn_confined(&self) -> io::Result<Child> {
+    /// As [`ProcessCommand::spawn`].
+    pub fn spawn_confined(&self) -> io::Result<ChildProcess> {
         let command = self.clone().parent_death_signal(Signal::KILL);
         // Only root makes a PID namespace, and not everywhere.
         command.spawn_as_process_one().or_else(|_| command.spawn())
@@ -206,11 +206,13 @@ impl Command {
         let mut command = std::process::Command::new(&self.program);
         command.args(&self.args).env_clear().envs(self.env.iter().map(|(k, v)| (k, v)));
         command.stdin(match self.stdin {
-            Input::Null => Stdio::null(),
-            Input::Pipe => Stdio::piped(),
+            ProcessInput::Null => Stdio::null(),
+            ProcessInput::Pipe => Stdio::piped(),
         });
-        let user = self.user.unwrap_or_else(User::current);
-        if user != User::current() && [&self.stdout, &self.stderr].contains(&&Output::Inherited) {
+        let user = self.user.unwrap_or_else(SystemUser::current);
+        if user != SystemUser::current()
+            && [&self.stdout, &self.stderr].contains(&&ProcessOutput::Inherited)
+        {
             let why = "a process of another user gets no stream of its parent's";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
@@ -242,7 +244,7 @@ impl Command {
     }
 }
 
-impl Output {
+impl ProcessOutput {
     fn open(&self) -> io::Result<Stdio> {
         Ok(match self {
             Self::Null => Stdio::null(),
@@ -259,12 +261,12 @@ fn append_to(path: &Path) -> io::Result<File> {
 
 /// A running process that this one is the parent of. Dropping it kills and reaps it.
 #[derive(Debug)]
-pub struct Child {
+pub struct ChildProcess {
     inner: std::process::Child,
     reaped: bool,
 }
 
-impl Child {
+impl ChildProcess {
     /// Its process id.
     pub fn id(&self) -> u32 {
         self.inner.id()
@@ -313,7 +315,7 @@ impl Child {
     }
 }
 
-impl Drop for Child {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         if !self.reaped {
             // An error has no reader here: a process that is gone already is fine.
@@ -329,14 +331,17 @@ mod tests {
 
     use super::*;
 
-    fn sh(script: &str) -> Command {
-        Command::new("/bin/sh").arg("-c").arg(script)
+    fn sh(script: &str) -> ProcessCommand {
+        ProcessCommand::new("/bin/sh").arg("-c").arg(script)
     }
 
     #[test]
     fn environment_is_what_was_given_and_nothing_else() {
-        let mut child =
-            Command::new("/usr/bin/env").env("A", "1").stdout(Output::Pipe).spawn().unwrap();
+        let mut child = ProcessCommand::new("/usr/bin/env")
+            .env("A", "1")
+            .stdout(ProcessOutput::Pipe)
+            .spawn()
+            .unwrap();
         let mut text = String::new();
         child.stdout().unwrap().read_to_string(&mut text).unwrap();
         assert!(child.wait().unwrap().success());
@@ -349,7 +354,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("out");
         for _ in 0..2 {
-            let file = Output::File(path.clone());
+            let file = ProcessOutput::File(path.clone());
             sh("echo o; echo e >&2")
                 .stdout(file.clone())
                 .stderr(file)
@@ -364,7 +369,8 @@ mod tests {
 
     #[test]
     fn dropping_a_child_ends_its_whole_group() {
-        let mut child = sh("sleep 600 & echo $!; wait").stdout(Output::Pipe).spawn().unwrap();
+        let mut child =
+            sh("sleep 600 & echo $!; wait").stdout(ProcessOutput::Pipe).spawn().unwrap();
         let mut line = [0; 16];
         let length = child.stdout().unwrap().read(&mut line).unwrap();
         let grandchild: i32 = std::str::from_utf8(&line[..length]).unwrap().trim().parse().unwrap();
@@ -384,8 +390,9 @@ mod tests {
     fn a_process_of_another_user_cannot_type_at_the_terminal() {
         let test = "command::tests::a_process_of_another_user_cannot_type_at_the_terminal";
         testing::terminal::at_a_terminal(test, || {
-            let user = User::unprivileged().unwrap();
-            let command = Command::new("/usr/bin/perl").args(["-e", testing::terminal::TYPING]);
+            let user = SystemUser::unprivileged().unwrap();
+            let command =
+                ProcessCommand::new("/usr/bin/perl").args(["-e", testing::terminal::TYPING]);
             let status = command.user(user).spawn().unwrap().wait().unwrap();
             assert_eq!(status.code(), Some(testing::terminal::NO_TERMINAL));
         });
@@ -393,20 +400,20 @@ mod tests {
 
     #[test]
     fn a_process_of_another_user_gets_no_stream_of_its_parent() {
-        if !User::current().is_root() {
+        if !SystemUser::current().is_root() {
             return testing::skip::no_root();
         }
-        let command = sh("exit 0").user(User::unprivileged().unwrap());
-        let refused = |command: Command| command.spawn().unwrap_err().kind();
+        let command = sh("exit 0").user(SystemUser::unprivileged().unwrap());
+        let refused = |command: ProcessCommand| command.spawn().unwrap_err().kind();
         let expected = io::ErrorKind::InvalidInput;
-        assert_eq!(refused(command.clone().stderr(Output::Inherited)), expected);
-        assert_eq!(refused(command.clone().stdout(Output::Inherited)), expected);
+        assert_eq!(refused(command.clone().stderr(ProcessOutput::Inherited)), expected);
+        assert_eq!(refused(command.clone().stdout(ProcessOutput::Inherited)), expected);
         assert!(command.spawn().unwrap().wait().unwrap().success());
     }
 
     #[test]
     fn everything_ends_with_process_one() {
-        if !User::current().is_root() {
+        if !SystemUser::current().is_root() {
             return testing::skip::no_root();
         }
         let script = "setsid sleep 600 & exec sleep 600";
@@ -432,7 +439,7 @@ mod tests {
 
     #[test]
     fn a_program_that_does_not_exist_is_an_error_of_the_start() {
-        let error = Command::new("/nonexistent/program").spawn().unwrap_err();
+        let error = ProcessCommand::new("/nonexistent/program").spawn().unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 }

@@ -50,7 +50,7 @@ pub fn unwritten_bytes(file: impl AsFd) -> io::Result<u64> {
 
 /// A run of bytes of a file, and where it lies on the device of its file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Extent {
+pub struct MappedExtent {
     /// Its first byte in the file.
     pub logical: u64,
     /// Its first byte on the device.
@@ -64,7 +64,7 @@ pub struct Extent {
 ///
 /// # Errors
 /// ENOTTY on file systems that do not tell.
-pub fn extents(file: impl AsFd) -> io::Result<Vec<Extent>> {
+pub fn extents(file: impl AsFd) -> io::Result<Vec<MappedExtent>> {
     let mut all = Vec::new();
     let mut start = 0;
     loop {
@@ -90,7 +90,7 @@ pub fn extents(file: impl AsFd) -> io::Result<Vec<Extent>> {
             is_last |= flags & EXTENT_LAST != 0;
             start = logical + length;
             if flags & EXTENT_NOWHERE == 0 {
-                all.push(Extent { logical, physical, length });
+                all.push(MappedExtent { logical, physical, length });
             }
         }
         if is_last {

@@ -2,7 +2,7 @@
 //! them, and takes them with it when the rig is gone, however the rig ended.
 //!
 //! [`Init::start`] forks it. It closes every descriptor but its socket to the rig, enters its
-//! [`Isolation`], and serves requests. When the rig asks it to end, or the socket closes (the rig
+//! [`ProcessIsolation`], and serves requests. When the rig asks it to end, or the socket closes (the rig
 //! ended, be it by `kill -9`), it kills everything that descends from it, removes the directory
 //! that it was given, and ends.
 //! In namespaces it is process 1, so that its own death, too, makes the kernel kill all of them
@@ -30,14 +30,14 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use rustix::process::{Pid, Signal, WaitOptions};
 
-use crate::command::Command;
+use crate::command::ProcessCommand;
 use crate::processes;
 use message::{MESSAGE_BYTES_MAX, Report, Request};
 use serde::{Deserialize, Serialize};
 
 /// The means that separate the processes of a lab from all others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Isolation {
+pub enum ProcessIsolation {
     /// Mount, PID and IPC namespaces of their own, made with root's rights.
     Namespaces,
     /// The same inside a user namespace, as a plain user.
@@ -48,21 +48,21 @@ pub enum Isolation {
 
 /// The way a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Exit {
+pub enum ProcessExit {
     /// By itself, with this code.
     Code(i32),
     /// By this signal.
     Signal(i32),
 }
 
-impl Exit {
+impl ProcessExit {
     /// True if it ended by itself with code 0.
     pub fn is_success(self) -> bool {
         self == Self::Code(0)
     }
 }
 
-impl fmt::Display for Exit {
+impl fmt::Display for ProcessExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Code(code) => write!(f, "ended with exit code {code}"),
@@ -73,18 +73,18 @@ impl fmt::Display for Exit {
 
 /// A network namespace that an init holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Network(i32);
+pub struct NetworkNamespace(i32);
 
 /// A step that the init could not take.
 #[derive(Debug)]
-pub struct Failure {
+pub struct InitFailure {
     /// The action that failed, as in "failed to …", but in the form "mounting /proc".
     pub step: String,
     /// The system's error.
     pub error: io::Error,
 }
 
-impl Failure {
+impl InitFailure {
     pub(crate) fn new(step: impl Into<String>, error: &io::Error) -> Self {
         let errno = error.raw_os_error().unwrap_or(libc::EIO);
         Self { step: step.into(), error: io::Error::from_raw_os_error(errno) }
@@ -95,18 +95,18 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for InitFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.step, self.error)
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for InitFailure {}
 
 /// The rig's side of a running init. Dropping it ends the init and all its processes.
 #[derive(Debug)]
 pub struct Init {
-    isolation: Isolation,
+    isolation: ProcessIsolation,
     /// The forked process: the init itself as a keeper, else its parent outside the PID namespace.
     forked: Pid,
     /// The init's process id as this process counts, where it can be found out.
@@ -123,7 +123,7 @@ pub struct Init {
 #[derive(Debug)]
 struct InitSocket {
     socket: Option<OwnedFd>,
-    exits: HashMap<i32, Exit>,
+    exits: HashMap<i32, ProcessExit>,
 }
 
 impl Init {
@@ -134,22 +134,22 @@ impl Init {
     /// # Errors
     /// The step that the system does not allow; nothing is left behind then.
     pub fn start(
-        isolation: Isolation,
+        isolation: ProcessIsolation,
         removed: Option<&Path>,
         inherited: &[BorrowedFd<'_>],
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, InitFailure> {
         let (ours, theirs) = rustix::net::socketpair(
             AddressFamily::UNIX,
             SocketType::SEQPACKET,
             SocketFlags::CLOEXEC,
             None,
         )
-        .map_err(Failure::at("making a socket pair"))?;
+        .map_err(InitFailure::at("making a socket pair"))?;
         let forked = server::fork(&theirs, isolation, removed, inherited)
-            .map_err(|error| Failure::new("forking the init", &error))?;
+            .map_err(|error| InitFailure::new("forking the init", &error))?;
         drop(theirs);
-        let ender =
-            rustix::io::fcntl_dupfd_cloexec(&ours, 0).map_err(Failure::at("copying a descriptor"));
+        let ender = rustix::io::fcntl_dupfd_cloexec(&ours, 0)
+            .map_err(InitFailure::at("copying a descriptor"));
         let ender = match ender {
             Ok(ender) => ender,
             Err(failure) => {
@@ -166,10 +166,10 @@ impl Init {
         let failure = match said {
             Ok(Report::Ready) => None,
             Ok(Report::Failed { step, errno }) => {
-                Some(Failure { step, error: io::Error::from_raw_os_error(errno) })
+                Some(InitFailure { step, error: io::Error::from_raw_os_error(errno) })
             }
-            Ok(_) => Some(Failure::new("starting the init", &Errno::PROTO.into())),
-            Err(error) => Some(Failure::new("starting the init", &error)),
+            Ok(_) => Some(InitFailure::new("starting the init", &Errno::PROTO.into())),
+            Err(error) => Some(InitFailure::new("starting the init", &error)),
         };
         if let Some(failure) = failure {
             // It may hang, so it is not asked; it has no children yet. Dropping it reaps it.
@@ -178,23 +178,25 @@ impl Init {
         }
         let forked = forked.as_raw_nonzero().get();
         init.host_pid = match isolation {
-            Isolation::Keeper => Some(forked),
-            Isolation::Namespaces | Isolation::UserNamespace => processes::outer_pid(forked, 1),
+            ProcessIsolation::Keeper => Some(forked),
+            ProcessIsolation::Namespaces | ProcessIsolation::UserNamespace => {
+                processes::outer_pid(forked, 1)
+            }
         };
         init.root = init.host_pid.and_then(|pid| root_of(pid).ok());
         Ok(init)
     }
 
     /// The isolation that is in force.
-    pub fn isolation(&self) -> Isolation {
+    pub fn isolation(&self) -> ProcessIsolation {
         self.isolation
     }
 
     /// Starts a process and returns its id *in the init's namespace*.
     ///
     /// # Errors
-    /// As [`Command::spawn`]; `Unsupported` for output to anything but files.
-    pub fn spawn(&self, command: &Command) -> io::Result<i32> {
+    /// As [`ProcessCommand::spawn`]; `Unsupported` for output to anything but files.
+    pub fn spawn(&self, command: &ProcessCommand) -> io::Result<i32> {
         self.spawn_in(command, None)
     }
 
@@ -202,7 +204,11 @@ impl Init {
     ///
     /// # Errors
     /// As [`Init::spawn`]; `NotFound` for a namespace that was let go.
-    pub fn spawn_in(&self, command: &Command, network: Option<Network>) -> io::Result<i32> {
+    pub fn spawn_in(
+        &self,
+        command: &ProcessCommand,
+        network: Option<NetworkNamespace>,
+    ) -> io::Result<i32> {
         let network = network.map(|network| network.0);
         let mut line = self.line();
         let pid = line.ask(&Request::Spawn { command: command.clone(), network })?;
@@ -216,23 +222,23 @@ impl Init {
     ///
     /// # Errors
     /// The system's error of `unshare`: only root may, or who is root in a user namespace.
-    pub fn make_network(&self) -> io::Result<Network> {
-        self.line().ask(&Request::MakeNetwork).map(Network)
+    pub fn make_network(&self) -> io::Result<NetworkNamespace> {
+        self.line().ask(&Request::MakeNetwork).map(NetworkNamespace)
     }
 
     /// Lets go of a network namespace.
     ///
     /// # Errors
     /// `BrokenPipe` if the init itself has ended.
-    pub fn drop_network(&self, network: Network) -> io::Result<()> {
+    pub fn drop_network(&self, network: NetworkNamespace) -> io::Result<()> {
         self.line().ask(&Request::DropNetwork { network: network.0 }).map(drop)
     }
 
     /// Path of a network namespace as a file, for the processes that this init starts.
-    pub fn network_path(&self, network: Network) -> PathBuf {
+    pub fn network_path(&self, network: NetworkNamespace) -> PathBuf {
         let init = match self.isolation {
-            Isolation::Keeper => self.forked.as_raw_nonzero().get(),
-            Isolation::Namespaces | Isolation::UserNamespace => 1,
+            ProcessIsolation::Keeper => self.forked.as_raw_nonzero().get(),
+            ProcessIsolation::Namespaces | ProcessIsolation::UserNamespace => 1,
         };
         format!("/proc/{init}/fd/{}", network.0).into()
     }
@@ -273,7 +279,7 @@ impl Init {
         kind: &str,
         options: &str,
     ) -> io::Result<()> {
-        if self.isolation != Isolation::Namespaces {
+        if self.isolation != ProcessIsolation::Namespaces {
             return Err(io::ErrorKind::Unsupported.into());
         }
         let (device, directory) = (device.to_owned(), directory.to_owned());
@@ -308,7 +314,7 @@ impl Init {
     ///
     /// # Errors
     /// `BrokenPipe` if the init itself has ended.
-    pub fn exit(&self, pid: i32) -> io::Result<Option<Exit>> {
+    pub fn exit(&self, pid: i32) -> io::Result<Option<ProcessExit>> {
         let mut line = self.line();
         line.drain()?;
         Ok(line.exits.get(&pid).copied())
@@ -323,7 +329,7 @@ impl Init {
     ///
     /// # Errors
     /// `TimedOut` after that; `BrokenPipe` if the init itself has ended.
-    pub fn wait(&self, pid: i32, timeout: Duration) -> io::Result<Exit> {
+    pub fn wait(&self, pid: i32, timeout: Duration) -> io::Result<ProcessExit> {
         let deadline = Instant::now() + timeout;
         loop {
             // The line is free between two looks, so that other threads can use the init.
@@ -340,8 +346,8 @@ impl Init {
     /// The id that `/proc` outside the init's namespaces has for one of its processes.
     pub fn host_pid(&self, pid: i32) -> Option<i32> {
         match self.isolation {
-            Isolation::Keeper => Some(pid),
-            Isolation::Namespaces | Isolation::UserNamespace => {
+            ProcessIsolation::Keeper => Some(pid),
+            ProcessIsolation::Namespaces | ProcessIsolation::UserNamespace => {
                 processes::outer_pid(self.host_pid?, pid)
             }
         }

@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_process_that_uses_up_its_memory_is_killed_and_counted() {
-        if !crate::user::User::current().is_root() {
+        if !crate::user::SystemUser::current().is_root() {
             return testing::skip::no_root();
         }
         if let Err(error) = check() {

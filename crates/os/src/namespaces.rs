@@ -20,8 +20,8 @@ use rustix::mount::{
 };
 use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 
-use crate::init::Failure;
-use crate::user::User;
+use crate::init::InitFailure;
+use crate::user::SystemUser;
 
 /// The way new namespaces are entered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,19 +34,19 @@ pub(crate) enum UnshareMode {
 
 /// Puts this single-threaded process into new mount and IPC namespaces; the children that it
 /// forks from now on are in a new PID namespace.
-pub(crate) fn unshare(mode: UnshareMode) -> Result<(), Failure> {
-    let user = User::current();
+pub(crate) fn unshare(mode: UnshareMode) -> Result<(), InitFailure> {
+    let user = SystemUser::current();
     let mut flags = UnshareFlags::NEWNS | UnshareFlags::NEWPID | UnshareFlags::NEWIPC;
     if mode == UnshareMode::ThroughUserNamespace {
         flags |= UnshareFlags::NEWUSER;
     }
     // SAFETY: no file table is unshared, which is what the function warns of.
     unsafe { rustix::thread::unshare_unsafe(flags) }
-        .map_err(Failure::at("making new namespaces"))?;
+        .map_err(InitFailure::at("making new namespaces"))?;
     if mode == UnshareMode::ThroughUserNamespace {
         // Without the right to change groups a process may map only its own, and only after it
         // has given up setgroups(2) (user_namespaces(7)).
-        let User { uid, gid } = user;
+        let SystemUser { uid, gid } = user;
         write("/proc/self/setgroups", "deny")?;
         write("/proc/self/uid_map", &format!("{uid} {uid} 1"))?;
         write("/proc/self/gid_map", &format!("{gid} {gid} 1"))?;
@@ -55,13 +55,13 @@ pub(crate) fn unshare(mode: UnshareMode) -> Result<(), Failure> {
 }
 
 /// Gives process 1 of the new namespaces its own `/proc` and `/dev/shm`.
-pub(crate) fn mount_private() -> Result<(), Failure> {
-    make_private().map_err(Failure::at("making mounts private"))?;
+pub(crate) fn mount_private() -> Result<(), InitFailure> {
+    make_private().map_err(InitFailure::at("making mounts private"))?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    mount("proc", "/proc", "proc", flags, None).map_err(Failure::at("mounting /proc"))?;
+    mount("proc", "/proc", "proc", flags, None).map_err(InitFailure::at("mounting /proc"))?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     mount("pgrig", "/dev/shm", "tmpfs", flags, Some(c"mode=1777"))
-        .map_err(Failure::at("mounting /dev/shm"))
+        .map_err(InitFailure::at("mounting /dev/shm"))
 }
 
 /// Keeps what is mounted from now on to this namespace.
@@ -186,9 +186,9 @@ fn unescaped(field: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn write(path: &str, text: &str) -> Result<(), Failure> {
+fn write(path: &str, text: &str) -> Result<(), InitFailure> {
     fs::write(path, text)
-        .map_err(|error: io::Error| Failure::new(format!("writing {path}"), &error))
+        .map_err(|error: io::Error| InitFailure::new(format!("writing {path}"), &error))
 }
 
 #[cfg(test)]

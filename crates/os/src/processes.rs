@@ -10,7 +10,7 @@ use crate::proc_files;
 
 /// One row of the process table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Process {
+pub struct ProcessRow {
     /// The process id, as the mounted `/proc` counts.
     pub pid: i32,
     /// The parent's process id.
@@ -19,7 +19,7 @@ pub struct Process {
     pub state: char,
 }
 
-impl Process {
+impl ProcessRow {
     /// True if it has ended and only waits to be reaped.
     pub fn is_zombie(&self) -> bool {
         matches!(self.state, 'Z' | 'X')
@@ -50,7 +50,7 @@ impl Process {
 ///
 /// # Errors
 /// The system's error of listing `/proc`; a process that ends meanwhile is left out.
-pub fn all() -> io::Result<Vec<Process>> {
+pub fn all() -> io::Result<Vec<ProcessRow>> {
     let mut processes = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let name = entry?.file_name();
@@ -61,7 +61,7 @@ pub fn all() -> io::Result<Vec<Process>> {
 }
 
 /// The process `pid`, if there is one.
-pub fn of(pid: i32) -> Option<Process> {
+pub fn of(pid: i32) -> Option<ProcessRow> {
     parse_stat(&proc_files::read(&format!("{pid}/stat")).ok()?)
 }
 
@@ -73,7 +73,7 @@ pub fn has_mapped(pid: i32, file: &Path) -> io::Result<bool> {
 }
 
 /// `root` and everything descended from it, parents before children.
-pub fn tree(processes: &[Process], root: i32) -> Vec<i32> {
+pub fn tree(processes: &[ProcessRow], root: i32) -> Vec<i32> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     for process in processes {
         children.entry(process.parent).or_default().push(process.pid);
@@ -123,13 +123,13 @@ pub fn outer_pid(parent: i32, inner: i32) -> Option<i32> {
 }
 
 /// Field 2 of `/proc/PID/stat` may contain anything, so what follows is counted from its last `)`.
-fn parse_stat(stat: &str) -> Option<Process> {
+fn parse_stat(stat: &str) -> Option<ProcessRow> {
     let (pid, rest) = stat.split_once(' ')?;
     let (_, fields) = rest.rsplit_once(") ")?;
     let mut fields = fields.split(' ');
     let state = fields.next()?.chars().next()?;
     let parent = fields.next()?.parse().ok()?;
-    Some(Process { pid: pid.parse().ok()?, parent, state })
+    Some(ProcessRow { pid: pid.parse().ok()?, parent, state })
 }
 
 fn innermost_pid(status: &str) -> Option<i32> {
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn stat_lines_parse_whatever_the_command_is_called() {
         let check = |stat, expected| assert_eq!(parse_stat(stat), expected, "{stat}");
-        let process = |pid, parent, state| Some(Process { pid, parent, state });
+        let process = |pid, parent, state| Some(ProcessRow { pid, parent, state });
         check("12 (postgres) S 1 12 12 0 -1", process(12, 1, 'S'));
         check("12 (a) b (c)) T 7 12 12 0 -1", process(12, 7, 'T'));
         check("12 (postgres)", None);
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_tree_is_everything_below_its_root() {
-        let row = |pid, parent| Process { pid, parent, state: 'S' };
+        let row = |pid, parent| ProcessRow { pid, parent, state: 'S' };
         let table = [row(1, 0), row(5, 1), row(6, 5), row(7, 6), row(8, 1)];
         assert_eq!(tree(&table, 5), [5, 6, 7]);
         assert_eq!(tree(&table, 9), [9]);

@@ -6,7 +6,7 @@
 //! Sends never wait: what a socket does not take at once is reported as short.
 //!
 //! The ring belongs to the thread that has made it: the kernel then does all its work in
-//! [`Ring::turn`], not by interrupting the thread.
+//! [`IoRing::turn`], not by interrupting the thread.
 
 use std::{
     io,
@@ -37,12 +37,12 @@ const SEND: u64 = 1 << 62;
 const READY: u64 = 2 << 62;
 
 /// A ring and the buffers for what arrives.
-pub struct Ring {
+pub struct IoRing {
     ring: IoUring,
     buffers: Buffers,
     wait: EnterFlags,
-    arrivals: Vec<Arrival>,
-    short: Vec<Short>,
+    arrivals: Vec<RingArrival>,
+    short: Vec<ShortSend>,
     is_ready: bool,
     watches_ready: bool,
     /// Requests may be left that name memory of a turn that has ended: none is handed over any more.
@@ -50,7 +50,7 @@ pub struct Ring {
 }
 
 /// Bytes for one socket.
-pub struct Send {
+pub struct RingSend {
     /// The socket's place among the ring's files.
     pub file: u32,
     /// Part of the bytes of the turn.
@@ -58,7 +58,7 @@ pub struct Send {
 }
 
 /// A send that was not taken whole.
-pub struct Short {
+pub struct ShortSend {
     /// Its place in the turn's sends.
     pub send: usize,
     /// The number of bytes that were taken.
@@ -66,19 +66,19 @@ pub struct Short {
 }
 
 /// Something that has arrived for a socket.
-pub struct Arrival {
-    /// The tag of the socket's [`Ring::watch`].
+pub struct RingArrival {
+    /// The tag of the socket's [`IoRing::watch`].
     pub tag: u64,
     /// The thing itself.
-    pub what: Arrived,
+    pub what: ArrivedKind,
     /// True if the socket is no longer watched.
     pub is_last: bool,
 }
 
 /// The thing that has arrived.
-pub enum Arrived {
-    /// Bytes, to be read by [`Ring::bytes`] and given back by [`Ring::give_back`].
-    Bytes(Piece),
+pub enum ArrivedKind {
+    /// Bytes, to be read by [`IoRing::bytes`] and given back by [`IoRing::give_back`].
+    Bytes(RingBuffer),
     /// The peer has closed.
     Closed,
     /// All buffers were in use: the socket has to be watched again.
@@ -88,14 +88,14 @@ pub enum Arrived {
 }
 
 /// A buffer with bytes.
-pub struct Piece {
+pub struct RingBuffer {
     buffer: u16,
     length: u32,
 }
 
-impl Ring {
+impl IoRing {
     /// A ring for this thread, with places for `files` sockets.
-    pub fn new(files: u32) -> io::Result<Ring> {
+    pub fn new(files: u32) -> io::Result<IoRing> {
         let ring: IoUring = IoUring::builder()
             .setup_cqsize(COMPLETIONS)
             .setup_submit_all()
@@ -110,7 +110,7 @@ impl Ring {
             true => EnterFlags::NO_IOWAIT,
             false => EnterFlags::empty(),
         };
-        Ok(Ring {
+        Ok(IoRing {
             ring,
             buffers,
             wait,
@@ -150,19 +150,24 @@ impl Ring {
         unsafe { self.push(&poll.user_data(READY)) }
     }
 
-    /// True if what [`Ring::watch_ready`] was given has become readable; it must be called again then.
+    /// True if what [`IoRing::watch_ready`] was given has become readable; it must be called again then.
     pub fn take_ready(&mut self) -> bool {
         std::mem::take(&mut self.is_ready)
     }
 
     /// Sends, and waits until something has arrived or for `timeout`.
-    pub fn turn(&mut self, bytes: &[u8], sends: &[Send], timeout: Duration) -> io::Result<()> {
+    pub fn turn(&mut self, bytes: &[u8], sends: &[RingSend], timeout: Duration) -> io::Result<()> {
         let turned = self.send_and_wait(bytes, sends, timeout);
         self.is_broken |= turned.is_err();
         turned
     }
 
-    fn send_and_wait(&mut self, bytes: &[u8], sends: &[Send], timeout: Duration) -> io::Result<()> {
+    fn send_and_wait(
+        &mut self,
+        bytes: &[u8],
+        sends: &[RingSend],
+        timeout: Duration,
+    ) -> io::Result<()> {
         self.short.clear();
         let mut pending = sends.len();
         for (number, send) in sends.iter().enumerate() {
@@ -194,29 +199,29 @@ impl Ring {
     }
 
     /// Takes what has arrived in the last turn.
-    pub fn take_arrivals(&mut self) -> Vec<Arrival> {
+    pub fn take_arrivals(&mut self) -> Vec<RingArrival> {
         std::mem::take(&mut self.arrivals)
     }
 
     /// Gives the list back, so that the next turn need not make another one.
-    pub fn reuse(&mut self, mut arrivals: Vec<Arrival>) {
+    pub fn reuse(&mut self, mut arrivals: Vec<RingArrival>) {
         arrivals.clear();
         arrivals.append(&mut self.arrivals);
         self.arrivals = arrivals;
     }
 
     /// Sends of the last turn that were not taken whole.
-    pub fn take_short(&mut self) -> Vec<Short> {
+    pub fn take_short(&mut self) -> Vec<ShortSend> {
         std::mem::take(&mut self.short)
     }
 
     /// The bytes of a piece.
-    pub fn bytes(&self, piece: &Piece) -> &[u8] {
+    pub fn bytes(&self, piece: &RingBuffer) -> &[u8] {
         self.buffers.bytes(piece.buffer, piece.length as usize)
     }
 
     /// Lets the kernel use the buffer of a piece again.
-    pub fn give_back(&mut self, piece: Piece) {
+    pub fn give_back(&mut self, piece: RingBuffer) {
         self.buffers.give_back(piece.buffer);
     }
 
@@ -250,7 +255,7 @@ impl Ring {
         }
     }
 
-    fn collect(&mut self, sends: &[Send], pending: &mut usize) {
+    fn collect(&mut self, sends: &[RingSend], pending: &mut usize) {
         for completion in self.ring.completion() {
             let (data, result) = (completion.user_data(), completion.result());
             match data & KIND {
@@ -263,7 +268,7 @@ impl Ring {
                             _ if matches!(-result, libc::EAGAIN | libc::EINTR) => Ok(0),
                             _ => Err(io::Error::from_raw_os_error(-result)),
                         };
-                        self.short.push(Short { send, sent });
+                        self.short.push(ShortSend { send, sent });
                     }
                 }
                 READY => (self.is_ready, self.watches_ready) = (true, false),
@@ -271,24 +276,24 @@ impl Ring {
                     let flags = completion.flags();
                     let what = match (result, cqueue::buffer_select(flags)) {
                         (1.., Some(buffer)) => {
-                            Arrived::Bytes(Piece { buffer, length: result as u32 })
+                            ArrivedKind::Bytes(RingBuffer { buffer, length: result as u32 })
                         }
                         (0.., buffer) => {
                             buffer.into_iter().for_each(|buffer| self.buffers.give_back(buffer));
-                            Arrived::Closed
+                            ArrivedKind::Closed
                         }
-                        (error, _) if error == -libc::ENOBUFS => Arrived::Interrupted,
-                        (error, _) => Arrived::Failed(io::Error::from_raw_os_error(-error)),
+                        (error, _) if error == -libc::ENOBUFS => ArrivedKind::Interrupted,
+                        (error, _) => ArrivedKind::Failed(io::Error::from_raw_os_error(-error)),
                     };
                     let is_last = !cqueue::more(flags);
-                    self.arrivals.push(Arrival { tag: data & !KIND, what, is_last });
+                    self.arrivals.push(RingArrival { tag: data & !KIND, what, is_last });
                 }
             }
         }
     }
 }
 
-impl Drop for Ring {
+impl Drop for IoRing {
     fn drop(&mut self) {
         let all = self.ring.submitter().register_sync_cancel(None, CancelBuilder::any());
         if all.is_err_and(|error| error.raw_os_error() != Some(libc::ENOENT)) {

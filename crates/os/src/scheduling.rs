@@ -7,13 +7,13 @@ use std::marker::PhantomData;
 ///
 /// For work whose moments do not matter, beside processes whose time does.
 #[derive(Debug)]
-pub struct Patience {
+pub struct BatchScheduling {
     was_changed: bool,
     /// The policy is the thread's own, so this must end there.
     _of_this_thread: PhantomData<*const ()>,
 }
 
-impl Patience {
+impl BatchScheduling {
     /// Makes this thread patient; one with a policy of its own keeps it.
     pub fn begin() -> Self {
         let was_changed = policy() == libc::SCHED_OTHER && set(libc::SCHED_BATCH);
@@ -21,7 +21,7 @@ impl Patience {
     }
 }
 
-impl Drop for Patience {
+impl Drop for BatchScheduling {
     fn drop(&mut self) {
         if self.was_changed {
             set(libc::SCHED_OTHER);
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn a_thread_is_patient_only_as_long_as_it_wants() {
         let before = policy();
-        let patience = Patience::begin();
+        let patience = BatchScheduling::begin();
         if before == libc::SCHED_OTHER {
             assert_eq!(policy(), libc::SCHED_BATCH);
         }

@@ -18,15 +18,15 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 
-use crate::user::User;
+use crate::user::SystemUser;
 
 /// Shared memory that some processes had mapped.
 #[derive(Debug)]
 pub(crate) struct Segments {
     /// The directory of shared memory, held open. None where there is none.
     directory: Option<OwnedFd>,
-    files: HashSet<(String, User)>,
-    system_v: HashSet<(i32, User)>,
+    files: HashSet<(String, SystemUser)>,
+    system_v: HashSet<(i32, SystemUser)>,
 }
 
 impl Segments {
@@ -113,12 +113,12 @@ fn parse(line: &str) -> Option<Segment> {
 }
 
 /// The user that a process acts as: the second id of `Uid` and `Gid` (proc_pid_status(5)).
-fn user_of(status: &[String]) -> Option<User> {
+fn user_of(status: &[String]) -> Option<SystemUser> {
     let effective = |label: &str| {
         let ids = status.iter().find_map(|line| line.strip_prefix(label))?;
         ids.split_ascii_whitespace().nth(1)?.parse().ok()
     };
-    Some(User { uid: effective("Uid:")?, gid: effective("Gid:")? })
+    Some(SystemUser { uid: effective("Uid:")?, gid: effective("Gid:")? })
 }
 
 /// The user id of a System V segment's owner; none where it is gone.
@@ -170,7 +170,7 @@ mod tests {
             let status: Vec<String> = status.iter().map(|line| (*line).to_owned()).collect();
             assert_eq!(user_of(&status), expected, "{status:?}");
         };
-        let user = Some(User { uid: 5, gid: 8 });
+        let user = Some(SystemUser { uid: 5, gid: 8 });
         check(&["Name:\tUid: 0", "Uid:\t4\t5\t6\t7", "Gid:\t7\t8\t9\t9"], user);
         check(&["Uid:\t4\t5\t6\t7"], None);
         check(&["Uid:\t4", "Gid:\t7"], None);

@@ -16,7 +16,7 @@ use crate::cgroup::{self, Group, Hierarchy};
 
 /// Limits, a second each; none where nothing is said.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct IoLimits {
     /// Requests to read.
     pub read_iops: Option<u64>,
     /// Requests to write.
@@ -30,15 +30,15 @@ pub struct Limits {
 /// A group whose I/O on one device is limited. When this is dropped its processes go back to where
 /// they were, unlimited.
 #[derive(Debug)]
-pub struct Throttle {
+pub struct IoThrottle {
     /// Files, and what lifts the limits that are set there.
     lifts: Vec<(&'static str, String)>,
     group: Group,
 }
 
-impl Throttle {
+impl IoThrottle {
     /// Makes an empty group whose I/O on the device under `path` is limited.
-    pub fn make(path: &Path, limits: &Limits) -> io::Result<Self> {
+    pub fn make(path: &Path, limits: &IoLimits) -> io::Result<Self> {
         let device = device(path)?;
         let hierarchy = cgroup::hierarchy(cgroup::IO)?;
         let group = Group::make(cgroup::IO, &hierarchy)?;
@@ -59,7 +59,7 @@ impl Throttle {
     }
 }
 
-impl Drop for Throttle {
+impl Drop for IoThrottle {
     fn drop(&mut self) {
         for (file, text) in &self.lifts {
             // What waits in the queue goes on with it, else when its turn comes.
@@ -86,7 +86,7 @@ fn no_limit(hierarchy: &Hierarchy) -> &'static str {
 fn lines(
     hierarchy: &Hierarchy,
     device: &str,
-    limits: &Limits,
+    limits: &IoLimits,
     word: impl Fn(u64) -> String,
 ) -> Vec<(&'static str, String)> {
     let each = [
@@ -132,14 +132,14 @@ mod tests {
     fn writes_of_a_limited_process_are_slow_and_then_fast_again() {
         // Tests may have their other files in memory, which has no limits.
         let directory = tempfile::tempdir_in("/var/tmp").unwrap();
-        if !crate::user::User::current().is_root() {
+        if !crate::user::SystemUser::current().is_root() {
             return testing::skip::no_root();
         }
         if let Err(error) = check(directory.path()) {
             return testing::skip::because(error);
         }
-        let limits = Limits { write_iops: Some(20), ..Limits::default() };
-        let throttle = Throttle::make(directory.path(), &limits).unwrap();
+        let limits = IoLimits { write_iops: Some(20), ..IoLimits::default() };
+        let throttle = IoThrottle::make(directory.path(), &limits).unwrap();
         let group = throttle.group.directory.clone();
         // It waits for a line, so that it writes nothing before it is taken.
         let write = |count: u32| {
@@ -167,7 +167,8 @@ mod tests {
 
     #[test]
     fn limits_are_written_as_each_version_reads_them() {
-        let limits = Limits { write_iops: Some(9), read_bytes: Some(4096), ..Limits::default() };
+        let limits =
+            IoLimits { write_iops: Some(9), read_bytes: Some(4096), ..IoLimits::default() };
         let check = |hierarchy: Hierarchy, expected: &[(&'static str, &str)]| {
             let lines = lines(&hierarchy, "8:0", &limits, |limit| limit.to_string());
             let lines: Vec<(&str, &str)> = lines.iter().map(|(f, t)| (*f, t.as_str())).collect();

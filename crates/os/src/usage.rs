@@ -4,7 +4,7 @@ use std::{fs, io};
 
 /// A line of `/proc/PID/stat`, as far as CPU accounting needs it. Times are in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stat {
+pub struct ProcessStat {
     /// The process id.
     pub pid: u32,
     /// The parent's process id.
@@ -19,17 +19,17 @@ pub struct Stat {
     pub started: u64,
 }
 
-impl Stat {
+impl ProcessStat {
     /// Parses the line. The name stands in parentheses and may contain any character, so that the
     /// last closing one ends it.
-    pub fn parse(text: &str) -> Option<Stat> {
+    pub fn parse(text: &str) -> Option<ProcessStat> {
         let pid = text.split_once(' ')?.0.parse().ok()?;
         let after_name = &text[text.rfind(')')? + 1..];
         let words: Vec<&str> = after_name.split_whitespace().collect();
         // proc(5) counts from 1, and the state is its third field.
         let field = |n: usize| words.get(n - 3).copied();
         let ticks = |n: usize| field(n)?.parse::<u64>().ok();
-        Some(Stat {
+        Some(ProcessStat {
             pid,
             parent: field(4)?.parse().ok()?,
             own: [ticks(14)?, ticks(15)?],
@@ -41,25 +41,25 @@ impl Stat {
     }
 
     /// Reads the line of a process.
-    pub fn read(pid: u32) -> io::Result<Stat> {
+    pub fn read(pid: u32) -> io::Result<ProcessStat> {
         let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        Stat::parse(&text)
+        ProcessStat::parse(&text)
             .ok_or_else(|| io::Error::other(format!("odd /proc/{pid}/stat: {text:?}")))
     }
 }
 
 /// Every process that is there now. One that ends meanwhile is left out.
-pub fn all() -> io::Result<Vec<Stat>> {
+pub fn all() -> io::Result<Vec<ProcessStat>> {
     let pids = fs::read_dir("/proc")?
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-    Ok(pids.filter_map(|pid| Stat::read(pid).ok()).collect())
+    Ok(pids.filter_map(|pid| ProcessStat::read(pid).ok()).collect())
 }
 
 /// CPU time that a process itself used, in nanoseconds.
 ///
 /// The scheduler's own figure where it is kept, summed over the threads that live; ticks, which
 /// know ended threads too, where they tell more.
-pub fn own_cpu_ns(stat: &Stat, ns_per_tick: u64) -> u64 {
+pub fn own_cpu_ns(stat: &ProcessStat, ns_per_tick: u64) -> u64 {
     let ticks_ns = (stat.own[0] + stat.own[1]) * ns_per_tick;
     let exact_ns: u64 = if stat.threads <= 1 {
         // Where the kernel does not keep it, ticks tell more than 0.
@@ -85,30 +85,32 @@ pub fn this_thread_cpu_ns() -> u64 {
 
 /// Number of times that a process's threads gave the CPU away, and that it was taken from them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Switches {
+pub struct ContextSwitches {
     /// Given away.
     pub voluntary: u64,
     /// Taken.
     pub involuntary: u64,
 }
 
-impl Switches {
+impl ContextSwitches {
     /// Parses a status file.
-    pub fn parse(status: &str) -> Option<Switches> {
-        Some(Switches {
+    pub fn parse(status: &str) -> Option<ContextSwitches> {
+        Some(ContextSwitches {
             voluntary: keyed(status, "voluntary_ctxt_switches")?,
             involuntary: keyed(status, "nonvoluntary_ctxt_switches")?,
         })
     }
 
     /// Reads those of all threads of a process.
-    pub fn read(stat: &Stat) -> Option<Switches> {
-        let of = |path: &str| Switches::parse(&fs::read_to_string(format!("{path}/status")).ok()?);
+    pub fn read(stat: &ProcessStat) -> Option<ContextSwitches> {
+        let of = |path: &str| {
+            ContextSwitches::parse(&fs::read_to_string(format!("{path}/status")).ok()?)
+        };
         if stat.threads <= 1 {
             return of(&format!("/proc/{}", stat.pid));
         }
         let all = threads(stat.pid).filter_map(|path| of(&path));
-        Some(all.fold(Switches::default(), |sum, one| Switches {
+        Some(all.fold(ContextSwitches::default(), |sum, one| ContextSwitches {
             voluntary: sum.voluntary + one.voluntary,
             involuntary: sum.involuntary + one.involuntary,
         }))
@@ -117,41 +119,41 @@ impl Switches {
 
 /// Bytes that a process, and the children it has waited for, made the disks read and write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Io {
+pub struct ProcessIo {
     /// Bytes read.
     pub read_bytes: u64,
     /// Bytes written.
     pub write_bytes: u64,
 }
 
-impl Io {
+impl ProcessIo {
     /// Parses an io file.
-    pub fn parse(text: &str) -> Option<Io> {
-        Some(Io {
+    pub fn parse(text: &str) -> Option<ProcessIo> {
+        Some(ProcessIo {
             read_bytes: keyed(text, "read_bytes")?,
             write_bytes: keyed(text, "write_bytes")?,
         })
     }
 
     /// The sum.
-    pub fn plus(self, other: Io) -> Io {
-        Io {
+    pub fn plus(self, other: ProcessIo) -> ProcessIo {
+        ProcessIo {
             read_bytes: self.read_bytes + other.read_bytes,
             write_bytes: self.write_bytes + other.write_bytes,
         }
     }
 
     /// The larger of each.
-    pub fn at_least(self, other: Io) -> Io {
-        Io {
+    pub fn at_least(self, other: ProcessIo) -> ProcessIo {
+        ProcessIo {
             read_bytes: self.read_bytes.max(other.read_bytes),
             write_bytes: self.write_bytes.max(other.write_bytes),
         }
     }
 
     /// Reads those of a process; none where this process may not.
-    pub fn read(pid: u32) -> Option<Io> {
-        Io::parse(&fs::read_to_string(format!("/proc/{pid}/io")).ok()?)
+    pub fn read(pid: u32) -> Option<ProcessIo> {
+        ProcessIo::parse(&fs::read_to_string(format!("/proc/{pid}/io")).ok()?)
     }
 }
 
@@ -192,7 +194,7 @@ mod tests {
     fn a_stat_line_with_an_awkward_name() {
         let line = "6336 (a ) R 1 (b) S 6323 6323 5336 0 -1 4194304 100 0 0 0 3 4 5 6 20 0 2 0 \
                     67229 3133440 394 18446744073709551615\n";
-        let expected = Stat {
+        let expected = ProcessStat {
             pid: 6336,
             parent: 6323,
             own: [3, 4],
@@ -200,21 +202,21 @@ mod tests {
             threads: 2,
             started: 67229,
         };
-        assert_eq!(Stat::parse(line), Some(expected));
+        assert_eq!(ProcessStat::parse(line), Some(expected));
         for cut in ["", "1", "1 (x", "1 (x)", "1 (x) S", "1 (x) S 1 2 3 4 5 6 7 8 9 10 a b"] {
-            assert_eq!(Stat::parse(cut), None, "{cut}");
+            assert_eq!(ProcessStat::parse(cut), None, "{cut}");
         }
     }
 
     #[test]
     fn switches_and_io() {
         let status = "Name:\tx\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3\n";
-        let expected = Switches { voluntary: 12, involuntary: 3 };
-        assert_eq!(Switches::parse(status), Some(expected));
+        let expected = ContextSwitches { voluntary: 12, involuntary: 3 };
+        assert_eq!(ContextSwitches::parse(status), Some(expected));
         let io = "rchar: 1\nwchar: 2\nread_bytes: 4096\nwrite_bytes: 8192\n\
                   cancelled_write_bytes: 0\n";
-        assert_eq!(Io::parse(io), Some(Io { read_bytes: 4096, write_bytes: 8192 }));
-        assert_eq!(Io::parse("read_bytes: x"), None);
+        assert_eq!(ProcessIo::parse(io), Some(ProcessIo { read_bytes: 4096, write_bytes: 8192 }));
+        assert_eq!(ProcessIo::parse("read_bytes: x"), None);
     }
 
     #[test]
@@ -222,17 +224,17 @@ mod tests {
         let me = std::process::id();
         let stat = all().unwrap().into_iter().find(|stat| stat.pid == me).unwrap();
         assert!(own_cpu_ns(&stat, 10_000_000) > 0);
-        assert!(Switches::read(&stat).is_some());
+        assert!(ContextSwitches::read(&stat).is_some());
         assert!(proportional_kib(me).unwrap() > 0);
     }
 
     proptest! {
         #[test]
         fn no_text_makes_a_parser_panic(text in ".{0,200}", words in "([0-9]{1,22} ?){0,30}") {
-            let _ = Stat::parse(&text);
-            let _ = Stat::parse(&format!("1 ({text}) S {words}"));
-            let _ = Switches::parse(&text);
-            let _ = Io::parse(&text);
+            let _ = ProcessStat::parse(&text);
+            let _ = ProcessStat::parse(&format!("1 ({text}) S {words}"));
+            let _ = ContextSwitches::parse(&text);
+            let _ = ProcessIo::parse(&text);
         }
     }
 }

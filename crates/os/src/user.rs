@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 
 /// A user that a process can run as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct User {
+pub struct SystemUser {
     /// The user id.
     pub uid: u32,
     /// The user's primary group id.
     pub gid: u32,
 }
 
-impl User {
+impl SystemUser {
     /// The user that this process acts as.
     pub fn current() -> Self {
         Self { uid: rustix::process::geteuid().as_raw(), gid: rustix::process::getegid().as_raw() }
@@ -88,13 +88,13 @@ impl User {
 }
 
 /// `UID:GID`, as chown(1) has it.
-impl fmt::Display for User {
+impl fmt::Display for SystemUser {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.uid, self.gid)
     }
 }
 
-impl FromStr for User {
+impl FromStr for SystemUser {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -108,12 +108,12 @@ impl FromStr for User {
 /// The rights to files that this thread had before it took those of another user. They come back
 /// when this is dropped.
 struct FileRights {
-    of: User,
+    of: SystemUser,
     groups: Vec<Gid>,
 }
 
 impl FileRights {
-    fn take(user: User) -> io::Result<Self> {
+    fn take(user: SystemUser) -> io::Result<Self> {
         let groups = rustix::process::getgroups()?;
         set_thread_groups(&[])?;
         let before = Self { of: set_file_user(user), groups };
@@ -136,7 +136,7 @@ impl Drop for FileRights {
 /// Gives this thread the rights to files that `user` has as long as its groups are not counted
 /// (setfsuid(2)); returns who had them before. The kernel takes root's power over files away with
 /// them, and keeps its other powers.
-fn set_file_user(user: User) -> User {
+fn set_file_user(user: SystemUser) -> SystemUser {
     // The kernel forgets the parent-death signal with every change (prctl(2)): an init would outlive
     // the process that it depends on.
     let death_signal = rustix::process::parent_process_death_signal().ok().flatten();
@@ -146,7 +146,7 @@ fn set_file_user(user: User) -> User {
         // It was set before, so that it can be set.
         let _ = rustix::process::set_parent_process_death_signal(death_signal);
     }
-    User { uid: uid.cast_unsigned(), gid: gid.cast_unsigned() }
+    SystemUser { uid: uid.cast_unsigned(), gid: gid.cast_unsigned() }
 }
 
 /// Room for the strings of one user record; glibc suggests 1 KiB, directory services need more.
@@ -161,8 +161,8 @@ mod tests {
     #[test]
     fn a_user_is_read_as_it_is_written() {
         let check =
-            |text: &str, expected| assert_eq!(text.parse::<User>().ok(), expected, "{text}");
-        check(&User { uid: 7, gid: 8 }.to_string(), Some(User { uid: 7, gid: 8 }));
+            |text: &str, expected| assert_eq!(text.parse::<SystemUser>().ok(), expected, "{text}");
+        check(&SystemUser { uid: 7, gid: 8 }.to_string(), Some(SystemUser { uid: 7, gid: 8 }));
         for text in ["", "7", "7:", ":8", "7:8:9", "-1:8", "postgres:postgres"] {
             check(text, None);
         }
@@ -170,17 +170,17 @@ mod tests {
 
     #[test]
     fn users_are_found_by_name() {
-        assert_eq!(User::named("root").unwrap(), Some(User { uid: 0, gid: 0 }));
-        assert_eq!(User::named("no-such-user-here").unwrap(), None);
-        assert!(User::named("nul\0inside").is_err());
+        assert_eq!(SystemUser::named("root").unwrap(), Some(SystemUser { uid: 0, gid: 0 }));
+        assert_eq!(SystemUser::named("no-such-user-here").unwrap(), None);
+        assert!(SystemUser::named("nul\0inside").is_err());
     }
 
     #[test]
     fn files_are_touched_with_the_rights_of_the_user() {
-        if !User::current().is_root() {
+        if !SystemUser::current().is_root() {
             return testing::skip::no_root();
         }
-        let nobody = User::named("nobody").unwrap().unwrap();
+        let nobody = SystemUser::named("nobody").unwrap().unwrap();
         let directory = tempfile::tempdir().unwrap();
         let victim = directory.path().join("victim");
         std::fs::write(&victim, "secret").unwrap();

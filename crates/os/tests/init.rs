@@ -7,9 +7,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use os::command::{Command, Output};
-use os::init::{Exit, Init, Isolation};
-use os::user::User;
+use os::command::{ProcessCommand, ProcessOutput};
+use os::init::{Init, ProcessExit, ProcessIsolation};
+use os::user::SystemUser;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 use testing::{skip, until};
@@ -18,10 +18,10 @@ const LONG: Duration = Duration::from_secs(30);
 
 /// A keeper always; namespaces unless this machine refuses them, which has to have a reason.
 fn each_isolation(check: impl Fn(Init)) {
-    check(Init::start(Isolation::Keeper, None, &[]).unwrap());
-    let namespaces = match User::current().is_root() {
-        true => Isolation::Namespaces,
-        false => Isolation::UserNamespace,
+    check(Init::start(ProcessIsolation::Keeper, None, &[]).unwrap());
+    let namespaces = match SystemUser::current().is_root() {
+        true => ProcessIsolation::Namespaces,
+        false => ProcessIsolation::UserNamespace,
     };
     match Init::start(namespaces, None, &[]) {
         Ok(init) => check(init),
@@ -35,8 +35,12 @@ fn each_isolation(check: impl Fn(Init)) {
     }
 }
 
-fn sh(script: &str, directory: &Path) -> Command {
-    Command::new("/bin/sh").arg("-c").arg(script).env("PATH", "/usr/bin:/bin").directory(directory)
+fn sh(script: &str, directory: &Path) -> ProcessCommand {
+    ProcessCommand::new("/bin/sh")
+        .arg("-c")
+        .arg(script)
+        .env("PATH", "/usr/bin:/bin")
+        .directory(directory)
 }
 
 /// Waits until a process that the init started and its descendants are `n` at least, and returns
@@ -59,9 +63,9 @@ fn ends_are_reported_as_they_were() {
             let pid = init.spawn(&sh(script, directory.path())).unwrap();
             assert_eq!(init.wait(pid, LONG).unwrap(), expected, "{script}");
         };
-        check("exit 0", Exit::Code(0));
-        check("exit 3", Exit::Code(3));
-        check("kill -9 $$", Exit::Signal(9));
+        check("exit 0", ProcessExit::Code(0));
+        check("exit 3", ProcessExit::Code(3));
+        check("kill -9 $$", ProcessExit::Signal(9));
     });
 }
 
@@ -69,15 +73,15 @@ fn ends_are_reported_as_they_were() {
 fn a_start_that_fails_says_why() {
     let directory = tempfile::tempdir().unwrap();
     each_isolation(|init| {
-        let check = |command: &Command, expected| {
+        let check = |command: &ProcessCommand, expected| {
             assert_eq!(init.spawn(command).unwrap_err().kind(), expected);
         };
-        check(&Command::new("/nonexistent"), io::ErrorKind::NotFound);
-        check(&Command::new("/etc/passwd"), io::ErrorKind::PermissionDenied);
+        check(&ProcessCommand::new("/nonexistent"), io::ErrorKind::NotFound);
+        check(&ProcessCommand::new("/etc/passwd"), io::ErrorKind::PermissionDenied);
         check(&sh("", &directory.path().join("none")), io::ErrorKind::NotFound);
         // It is still there for the next one.
         let pid = init.spawn(&sh("exit 0", directory.path())).unwrap();
-        assert_eq!(init.wait(pid, LONG).unwrap(), Exit::Code(0));
+        assert_eq!(init.wait(pid, LONG).unwrap(), ProcessExit::Code(0));
     });
 }
 
@@ -87,8 +91,8 @@ fn output_goes_to_files() {
     each_isolation(|init| {
         let path = directory.path().join(format!("{:?}", init.isolation()));
         let command = sh("echo out; echo err >&2; pwd", directory.path())
-            .stdout(Output::File(path.clone()))
-            .stderr(Output::File(path.clone()));
+            .stdout(ProcessOutput::File(path.clone()))
+            .stderr(ProcessOutput::File(path.clone()));
         let pid = init.spawn(&command).unwrap();
         init.wait(pid, LONG).unwrap();
         let expected = format!("out\nerr\n{}\n", directory.path().display());
@@ -112,11 +116,11 @@ fn signals_reach_all_that_was_started_in_a_directory_and_nothing_else() {
         assert!(init.signal_under(&one, None, Signal::STOP).unwrap() >= 3);
         assert!(init.signal_under(&one, None, Signal::CONT).unwrap() >= 3);
         assert!(init.signal_under(&root, Some(&two), Signal::KILL).unwrap() >= 3);
-        assert_eq!(init.wait(first, LONG).unwrap(), Exit::Signal(9));
+        assert_eq!(init.wait(first, LONG).unwrap(), ProcessExit::Signal(9));
         assert_eq!(init.signal_under(&one, None, Signal::KILL).unwrap(), 0);
         assert_eq!(init.exit(second).unwrap(), None);
         init.signal(second, Signal::TERM).unwrap();
-        assert_eq!(init.wait(second, LONG).unwrap(), Exit::Signal(15));
+        assert_eq!(init.wait(second, LONG).unwrap(), ProcessExit::Signal(15));
         init.signal(second, Signal::TERM).unwrap();
     });
 }
@@ -129,7 +133,8 @@ fn a_process_in_vfork_stands_with_its_stopped_child() {
     let flags = libc::CLONE_VFORK | libc::SIGCHLD;
     let program = format!("syscall({}, {flags}, 0, 0, 0, 0); sleep 600", libc::SYS_clone);
     each_isolation(|init| {
-        let command = Command::new("/usr/bin/perl").arg("-e").arg(&program).directory(&directory);
+        let command =
+            ProcessCommand::new("/usr/bin/perl").arg("-e").arg(&program).directory(&directory);
         let parent = init.spawn(&command).unwrap();
         let family = await_family(&init, parent, 2);
         assert_eq!(init.signal_under(&directory, None, Signal::STOP).unwrap(), 2);
@@ -189,7 +194,7 @@ fn requests_of_several_threads_do_not_mix() {
                 scope.spawn(move || {
                     for _ in 0..5 {
                         let pid = init.spawn(&sh(&format!("exit {code}"), directory)).unwrap();
-                        assert_eq!(init.wait(pid, LONG).unwrap(), Exit::Code(code));
+                        assert_eq!(init.wait(pid, LONG).unwrap(), ProcessExit::Code(code));
                     }
                 });
             }
@@ -203,7 +208,7 @@ fn the_isolation_keeps_descriptors_and_terminals_away() {
     each_isolation(|init| {
         let path = directory.path().join(format!("{:?}", init.isolation()));
         let command =
-            sh("ls -l /proc/self/fd", directory.path()).stdout(Output::File(path.clone()));
+            sh("ls -l /proc/self/fd", directory.path()).stdout(ProcessOutput::File(path.clone()));
         let pid = init.spawn(&command).unwrap();
         init.wait(pid, LONG).unwrap();
         let listing = fs::read_to_string(&path).unwrap();
@@ -228,9 +233,9 @@ fn it_starts_while_other_threads_hold_all_kinds_of_locks() {
             });
         }
         for _ in 0..20 {
-            let init = Init::start(Isolation::Keeper, None, &[]).unwrap();
+            let init = Init::start(ProcessIsolation::Keeper, None, &[]).unwrap();
             let pid = init.spawn(&sh("exit 5", directory.path())).unwrap();
-            assert_eq!(init.wait(pid, LONG).unwrap(), Exit::Code(5));
+            assert_eq!(init.wait(pid, LONG).unwrap(), ProcessExit::Code(5));
         }
         is_over.store(true, Ordering::Relaxed);
     });
@@ -238,7 +243,7 @@ fn it_starts_while_other_threads_hold_all_kinds_of_locks() {
 
 #[test]
 fn a_network_lasts_until_it_is_let_go_and_nobody_is_in_it() {
-    if !User::current().is_root() {
+    if !SystemUser::current().is_root() {
         // Only root makes networks that programs can then be set up in.
         return skip::no_root();
     }
@@ -256,7 +261,7 @@ fn a_network_lasts_until_it_is_let_go_and_nobody_is_in_it() {
         assert_eq!(interfaces(Some(network)), ["lo"]);
         let there = sh(&format!("test -e {}", init.network_path(network).display()), "/".as_ref());
         let pid = init.spawn(&there).unwrap();
-        assert_eq!(init.wait(pid, LONG).unwrap(), Exit::Code(0));
+        assert_eq!(init.wait(pid, LONG).unwrap(), ProcessExit::Code(0));
         // The init itself has stayed where it was.
         let own = fs::read_to_string("/proc/net/dev").unwrap();
         assert_eq!(interfaces(None).len(), own.lines().count() - 2);
@@ -267,8 +272,8 @@ fn a_network_lasts_until_it_is_let_go_and_nobody_is_in_it() {
 }
 
 /// A directory of root's that nobody else may enter, with a file in it, and one of nobody's.
-fn precious() -> (tempfile::TempDir, tempfile::TempDir, User) {
-    let nobody = User::named("nobody").unwrap().unwrap();
+fn precious() -> (tempfile::TempDir, tempfile::TempDir, SystemUser) {
+    let nobody = SystemUser::named("nobody").unwrap().unwrap();
     let (closed, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::write(closed.path().join("victim"), "precious").unwrap();
     std::os::unix::fs::chown(work.path(), Some(nobody.uid), Some(nobody.gid)).unwrap();
@@ -277,11 +282,11 @@ fn precious() -> (tempfile::TempDir, tempfile::TempDir, User) {
 
 #[test]
 fn a_server_cannot_have_a_file_removed_by_its_name() {
-    if !User::current().is_root() {
+    if !SystemUser::current().is_root() {
         return skip::no_root();
     }
     let (closed, work, nobody) = precious();
-    let init = match Init::start(Isolation::Namespaces, None, &[]) {
+    let init = match Init::start(ProcessIsolation::Namespaces, None, &[]) {
         Ok(init) => init,
         Err(failure) => return skip::because(failure),
     };
@@ -327,7 +332,7 @@ fn a_server_cannot_have_a_file_removed_by_its_name() {
 
 #[test]
 fn a_server_cannot_have_shared_memory_of_another_user_removed() {
-    if !User::current().is_root() {
+    if !SystemUser::current().is_root() {
         return skip::no_root();
     }
     if cfg!(not(target_arch = "x86_64")) {
@@ -342,7 +347,7 @@ fn a_server_cannot_have_shared_memory_of_another_user_removed() {
     let Some(id) = made.trim().rsplit(' ').next().filter(|id| !id.is_empty()) else {
         return skip::because("needs ipcmk");
     };
-    let init = Init::start(Isolation::Keeper, None, &[]).unwrap();
+    let init = Init::start(ProcessIsolation::Keeper, None, &[]).unwrap();
     let attach = format!("exec perl -e 'syscall(30, {id}, 0, 0); sleep 600'");
     let pid = init.spawn(&sh(&attach, work.path()).user(nobody)).unwrap();
     until("a process that has the segment", || {

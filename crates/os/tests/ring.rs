@@ -7,13 +7,13 @@ use std::{
     time::Duration,
 };
 
-use os::ring::{Arrived, Ring, Send};
+use os::ring::{ArrivedKind, IoRing, RingSend};
 
 const A_SECOND: Duration = Duration::from_secs(1);
 
 /// A ring; none where the kernel does not permit it, which the tests cannot help.
-fn ring(files: u32) -> Option<Ring> {
-    match Ring::new(files) {
+fn ring(files: u32) -> Option<IoRing> {
+    match IoRing::new(files) {
         Ok(ring) => Some(ring),
         Err(error) => {
             testing::skip::because(format_args!("no io_uring here: {error}"));
@@ -22,7 +22,7 @@ fn ring(files: u32) -> Option<Ring> {
     }
 }
 
-fn watched(ring: &mut Ring, count: usize) -> Vec<(UnixStream, UnixStream)> {
+fn watched(ring: &mut IoRing, count: usize) -> Vec<(UnixStream, UnixStream)> {
     let pair = |file: usize| {
         let (ours, theirs) = UnixStream::pair().expect("a pair");
         ours.set_nonblocking(true).expect("a mode");
@@ -33,17 +33,17 @@ fn watched(ring: &mut Ring, count: usize) -> Vec<(UnixStream, UnixStream)> {
 }
 
 /// What has arrived for each of the sockets in one turn: bytes, then the word for an end.
-fn arrivals(ring: &mut Ring, into: &mut [String]) {
+fn arrivals(ring: &mut IoRing, into: &mut [String]) {
     for arrival in ring.take_arrivals() {
         let text = &mut into[arrival.tag as usize];
         match arrival.what {
-            Arrived::Bytes(piece) => {
+            ArrivedKind::Bytes(piece) => {
                 text.push_str(std::str::from_utf8(ring.bytes(&piece)).expect("text"));
                 ring.give_back(piece);
             }
-            Arrived::Closed => text.push_str("<closed>"),
-            Arrived::Interrupted => text.push_str("<interrupted>"),
-            Arrived::Failed(error) => text.push_str(&format!("<{error}>")),
+            ArrivedKind::Closed => text.push_str("<closed>"),
+            ArrivedKind::Interrupted => text.push_str("<interrupted>"),
+            ArrivedKind::Failed(error) => text.push_str(&format!("<{error}>")),
         }
     }
 }
@@ -54,7 +54,7 @@ fn one_turn_sends_to_all_and_takes_what_has_come() {
     let mut pairs = watched(&mut ring, 3);
     let bytes = b"onetwo";
     let sends =
-        [(0, 0..3), (2, 3..6)].map(|(file, range): (u32, Range<usize>)| Send { file, range });
+        [(0, 0..3), (2, 3..6)].map(|(file, range): (u32, Range<usize>)| RingSend { file, range });
     pairs[1].1.write_all(b"hello").expect("a write");
     ring.turn(bytes, &sends, A_SECOND).expect("a turn");
     assert_eq!(ring.take_short().len(), 0);
@@ -116,7 +116,7 @@ fn more_than_the_buffers_hold_arrives_whole() {
                     }
                     ring.watch_again(tag as u32, tag).expect("watched again");
                 }
-                if let Arrived::Bytes(piece) = arrival.what {
+                if let ArrivedKind::Bytes(piece) = arrival.what {
                     kept.push((tag, piece));
                 }
             }
@@ -140,7 +140,7 @@ fn a_send_that_does_not_fit_is_short_and_one_to_nobody_fails() {
     let mut pairs = watched(&mut ring, 2);
     drop(pairs.remove(1).1);
     let bytes = vec![b'x'; 4 << 20];
-    let sends = [0, 1].map(|file| Send { file, range: 0..bytes.len() });
+    let sends = [0, 1].map(|file| RingSend { file, range: 0..bytes.len() });
     ring.turn(&bytes, &sends, A_SECOND).expect("a turn");
     let short = ring.take_short();
     assert_eq!(short.iter().map(|short| short.send).collect::<Vec<_>>(), [0, 1]);

@@ -1,7 +1,7 @@
 //! One command line, from arguments to exit code.
 
-use load::Control;
-use script::Builtin;
+use load::LoadControl;
+use script::BuiltinScript;
 
 use crate::complaint::{Cause, Complaint, system_error};
 use crate::console::Console;
@@ -23,7 +23,7 @@ const INCOMPLETE: u8 = 2;
 ///
 /// Exit codes are pgbench's: 0 done, 1 could not begin, 2 ran but is incomplete; and 130
 /// interrupted.
-pub fn bench(invocation: &Invocation<'_>, control: &Control, console: &mut Console<'_>) -> u8 {
+pub fn bench(invocation: &Invocation<'_>, control: &LoadControl, console: &mut Console<'_>) -> u8 {
     bench_with_pages(invocation, control, console, None)
 }
 
@@ -31,7 +31,7 @@ pub fn bench(invocation: &Invocation<'_>, control: &Control, console: &mut Conso
 /// none.
 pub fn bench_with_pages(
     invocation: &Invocation<'_>,
-    control: &Control,
+    control: &LoadControl,
     console: &mut Console<'_>,
     pages: Option<&dyn Pages>,
 ) -> u8 {
@@ -52,7 +52,7 @@ pub fn bench_with_pages(
 fn execute(
     request: &Request,
     invocation: &Invocation<'_>,
-    control: &Control,
+    control: &LoadControl,
     console: &mut Console<'_>,
     pages: Option<&dyn Pages>,
 ) -> Result<u8, Complaint> {
@@ -63,7 +63,7 @@ fn execute(
             major.version(),
             env!("CARGO_PKG_VERSION")
         )),
-        Request::ListScripts => console.narrate_part(&Builtin::list()),
+        Request::ListScripts => console.narrate_part(&BuiltinScript::list()),
         Request::ShowScript(builtin) => console.narrate_part(&builtin.show()),
         Request::ShowTpcc => console.narrate_part(&tpcc::show()),
         Request::Initialise(options) => {
@@ -99,7 +99,7 @@ fn advised(complaint: Complaint) -> Complaint {
 /// Does what an invocation with `-i` asks for, and nothing for any other.
 pub fn initialise(
     invocation: &Invocation<'_>,
-    control: &Control,
+    control: &LoadControl,
     console: &mut Console<'_>,
 ) -> Result<(), Complaint> {
     match Request::read(invocation)? {
@@ -125,7 +125,7 @@ pub fn initialisation(
 fn fill(
     options: &InitialiseOptions,
     invocation: &Invocation<'_>,
-    control: &Control,
+    control: &LoadControl,
     console: &mut Console<'_>,
 ) -> Result<(), Complaint> {
     let (mut server, _) =

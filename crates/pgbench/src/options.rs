@@ -16,8 +16,8 @@ mod values;
 
 use std::path::Path;
 
-use load::{OnError, OnHostLoss, OnLoss, Pace, Protocol, ScriptRows, Syntax, WarmUp};
-use script::{Builtin, RandomSeed};
+use load::{OnError, OnHostLoss, OnLoss, Pace, Protocol, ScriptRows, ScriptSyntax, WarmUp};
+use script::{BuiltinScript, RandomSeed};
 
 use crate::complaint::Complaint;
 use crate::major::{Major, SpokenBy};
@@ -35,7 +35,7 @@ pub enum Request {
     /// `-b list`
     ListScripts,
     /// `--show-script`
-    ShowScript(&'static Builtin),
+    ShowScript(&'static BuiltinScript),
     /// `--show-script=tpcc-like`
     ShowTpcc,
     /// `-i`
@@ -317,7 +317,7 @@ pub struct OurOptions {
     /// `--cache-keys`
     pub caches_keys: bool,
     /// `--syntax`
-    pub syntax: Syntax,
+    pub syntax: ScriptSyntax,
     /// `--hdr`
     pub hdr: Option<String>,
     /// `--json`
@@ -408,7 +408,7 @@ impl Default for OurOptions {
             interval_ms: 1000,
             describe: true,
             caches_keys: false,
-            syntax: Syntax::Current,
+            syntax: ScriptSyntax::Current,
             hdr: None,
             json: None,
             html: None,

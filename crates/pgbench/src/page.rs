@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use load::Outcome;
+use load::LoadOutcome;
 
 use crate::search::curve::Curve;
 
@@ -22,9 +22,9 @@ pub struct Page<'a> {
     /// Moment 0 on the wall clock.
     pub began: SystemTime,
     /// Results of the measurement.
-    pub outcome: &'a Outcome,
+    pub outcome: &'a LoadOutcome,
     /// Slow transactions by cause, where that was asked for.
-    pub tail: Option<&'a tail::Tail>,
+    pub tail: Option<&'a tail::SlowTransactions>,
     /// The windows of a search, where it was one.
     pub curve: Option<&'a Curve>,
     /// Result of the search, in words; empty if it was none.
@@ -42,7 +42,7 @@ pub trait Pages {
     fn open(&self, what: &str) -> Result<String, String>;
 
     /// The load goes on.
-    fn observe(&self, event: &load::Event<'_>);
+    fn observe(&self, event: &load::LoadEvent<'_>);
 
     /// Shows the finished run.
     fn end(&self, page: String);

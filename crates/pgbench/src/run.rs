@@ -21,9 +21,12 @@ mod vacuum;
 
 use std::time::Instant;
 
-use load::{Control, End, Event, Fleet, Level, LoadError, Message, OnHostLoss, Outcome};
+use load::{
+    LaneFleet, LoadControl, LoadEnd, LoadError, LoadEvent, LoadOutcome, MessageLevel, OnHostLoss,
+    UserMessage,
+};
 use measure::{LoadMeasurement, LoadObserver, PreparedLoad, SampledServer};
-use wire::conninfo::{Address, Conninfo, shown_word};
+use wire::conninfo::{Conninfo, HostAddress, shown_word};
 
 use crate::complaint::Complaint;
 use crate::console::Console;
@@ -50,7 +53,7 @@ const INTERRUPTED: u8 = 130;
 pub(crate) fn run(
     options: &RunOptions,
     invocation: &Invocation<'_>,
-    control: &Control,
+    control: &LoadControl,
     console: &mut Console<'_>,
     pages: Option<&dyn Pages>,
 ) -> Result<u8, Complaint> {
@@ -136,7 +139,7 @@ pub(crate) fn run(
     hosts.into_iter().for_each(host::end);
     let (outcome, tail) = (&measured.outcome, measured.tails.first());
     let dead_rows = horizon
-        .filter(|_| outcome.end == End::Completed)
+        .filter(|_| outcome.end == LoadEnd::Completed)
         .map(|before| DeadRows::after(before, options, invocation, control));
     let results = Results {
         options,
@@ -150,7 +153,7 @@ pub(crate) fn run(
     };
     let (block, lines) = (results.words().block(), ours::lines(&results));
     // pgbench leaves at once then and says nothing of what it has counted.
-    if !matches!(outcome.end, End::ExitedOnAbort(_)) {
+    if !matches!(outcome.end, LoadEnd::ExitedOnAbort(_)) {
         console.text(&block);
         console.lines(&lines);
     }
@@ -205,8 +208,8 @@ fn is_here(conninfo: &Conninfo) -> bool {
         name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
     };
     conninfo.hosts.iter().all(|host| match &host.address {
-        Address::Unix { .. } => true,
-        Address::Tcp { host, hostaddr } => is_loopback(hostaddr.as_deref().unwrap_or(host)),
+        HostAddress::Unix { .. } => true,
+        HostAddress::Tcp { host, hostaddr } => is_loopback(hostaddr.as_deref().unwrap_or(host)),
     })
 }
 
@@ -254,9 +257,9 @@ fn version(major: Major, server: &str, is_pgbenchs: bool) -> String {
 fn setting(options: &RunOptions, conninfo: &Conninfo) -> String {
     let host = &conninfo.hosts[0];
     let name = match &host.address {
-        Address::Unix { directory } => directory.as_str(),
+        HostAddress::Unix { directory } => directory.as_str(),
         // pgbench shows no name where only an address was given.
-        Address::Tcp { .. } => host.certificate_name().unwrap_or_default(),
+        HostAddress::Tcp { .. } => host.certificate_name().unwrap_or_default(),
     };
     let (unit, length) = match options.length {
         Length::Transactions(each) => ("nxacts", each),
@@ -321,8 +324,8 @@ struct On<'a> {
 fn drive(
     options: &RunOptions,
     on: &On<'_>,
-    plan: &load::Plan,
-    control: &Control,
+    plan: &load::LoadPlan,
+    control: &LoadControl,
     origin: Instant,
     metrics: Option<&mut Metrics>,
     console: &mut Console<'_>,
@@ -338,16 +341,16 @@ fn drive(
         Some(hosts) => {
             let asked = options.ours.hosts.as_ref();
             let on_loss = asked.map_or(OnHostLoss::Stop, |asked| asked.on_loss);
-            Fleet::Hosts { hosts, on_loss }
+            LaneFleet::Hosts { hosts, on_loss }
         }
-        None => Fleet::here(options.ours.generators, on.invocation.generator),
+        None => LaneFleet::here(options.ours.generators, on.invocation.generator),
     };
     let mut progress = Progress::new(options);
-    let mut narrate = |event: &Event<'_>| match event {
-        Event::Message(message) => tell(message, console),
+    let mut narrate = |event: &LoadEvent<'_>| match event {
+        LoadEvent::Message(message) => tell(message, console),
         event => progress.observe(event, console),
     };
-    let mut serve = on.served.map(|pages| |event: &Event<'_>| pages.observe(event));
+    let mut serve = on.served.map(|pages| |event: &LoadEvent<'_>| pages.observe(event));
     let mut observers: Vec<&mut dyn LoadObserver> = vec![&mut narrate];
     observers.extend(metrics.map(|metrics| metrics as &mut dyn LoadObserver));
     observers.extend(serve.as_mut().map(|serve| serve as &mut dyn LoadObserver));
@@ -357,7 +360,7 @@ fn drive(
 }
 
 /// The server of a run, for `--tail`.
-fn sampled(workload: &load::Workload) -> SampledServer<'_> {
+fn sampled(workload: &load::ClientGroup) -> SampledServer<'_> {
     SampledServer {
         conninfo: &workload.conninfo,
         database: None,
@@ -369,13 +372,13 @@ fn sampled(workload: &load::Workload) -> SampledServer<'_> {
     }
 }
 
-fn tell(message: &Message, console: &mut Console<'_>) {
+fn tell(message: &UserMessage, console: &mut Console<'_>) {
     match message.level {
-        Level::Error => console.error(&message.text),
-        Level::Info => console.info(&message.text),
-        Level::Debug => console.debug(&message.text),
-        Level::Script => console.narrate(&message.text),
-        Level::Output => console.text(&message.text),
+        MessageLevel::Error => console.error(&message.text),
+        MessageLevel::Info => console.info(&message.text),
+        MessageLevel::Debug => console.debug(&message.text),
+        MessageLevel::Script => console.narrate(&message.text),
+        MessageLevel::Output => console.text(&message.text),
     }
 }
 
@@ -400,12 +403,12 @@ fn could_not_begin(error: &LoadError) -> Complaint {
     }
 }
 
-fn end(outcome: &Outcome, console: &mut Console<'_>) -> u8 {
+fn end(outcome: &LoadOutcome, console: &mut Console<'_>) -> u8 {
     if outcome.messages_dropped > 0 {
         let dropped = outcome.messages_dropped;
         console.narrate(format_args!("pgrig: {dropped} more messages were left out"));
     }
-    if let End::ExitedOnAbort(lane) = outcome.end {
+    if let LoadEnd::ExitedOnAbort(lane) = outcome.end {
         console.error(format_args!("Run was aborted due to an error in thread {lane}"));
         return INCOMPLETE;
     }
@@ -420,16 +423,16 @@ fn end(outcome: &Outcome, console: &mut Console<'_>) -> u8 {
         return INCOMPLETE;
     }
     let aborted = outcome.workloads.iter().any(|one| one.counts_total.aborted_clients > 0);
-    if outcome.end == End::Aborted || aborted {
+    if outcome.end == LoadEnd::Aborted || aborted {
         console.error("Run was aborted; the above results are incomplete.");
         return INCOMPLETE;
     }
     match outcome.end {
-        End::Completed if outcome.log_is_cut => {
+        LoadEnd::Completed if outcome.log_is_cut => {
             console.error("the transaction log is incomplete; the above results are not");
             INCOMPLETE
         }
-        End::Interrupted => {
+        LoadEnd::Interrupted => {
             console.narrate("pgrig: interrupted; the above results are of the time until then");
             INTERRUPTED
         }

@@ -9,12 +9,12 @@ pub(crate) use message::text as error_text;
 
 use std::str::FromStr;
 
-use load::Control;
+use load::LoadControl;
 use postgres::SimpleQueryMessage;
 use probe::VacuumHorizon;
 use server::{Client, ConnectError, CopyIn, Limits};
 use wire::Password;
-use wire::conninfo::{Conninfo, Given};
+use wire::conninfo::{Conninfo, GivenParameters};
 
 use crate::complaint::Complaint;
 use crate::options::{Invocation, ServerOptions};
@@ -38,7 +38,7 @@ impl Server {
     pub(crate) fn open(
         options: &ServerOptions,
         invocation: &Invocation<'_>,
-        control: &Control,
+        control: &LoadControl,
     ) -> Result<(Self, Conninfo), Complaint> {
         let resolve = |password| resolve(options, password, invocation.environment);
         let mut conninfo = resolve(None)?;
@@ -184,7 +184,7 @@ fn resolve(
     password: Option<Password>,
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Conninfo, Complaint> {
-    let given = Given {
+    let given = GivenParameters {
         host: options.host.clone(),
         port: options.port.clone(),
         user: options.user.clone(),

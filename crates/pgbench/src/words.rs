@@ -5,8 +5,8 @@
 use std::fmt::Write;
 
 use load::{Pace, Protocol};
-use record::Counts;
-use stats::Latency;
+use record::TransactionCounts;
+use stats::LatencyHistogram;
 
 use crate::major::Major;
 use crate::options::{Length, Partitions, RunOptions};
@@ -21,11 +21,11 @@ pub struct Words<'a> {
     /// The partitions of pgbench_accounts, if there are any.
     pub partitions: Option<Partitions>,
     /// The counts of all transactions by the way in which they ended.
-    pub counts: &'a Counts,
+    pub counts: &'a TransactionCounts,
     /// Their latency from the intended start.
-    pub latency: Latency,
+    pub latency: LatencyHistogram,
     /// Delay of their starts behind schedule.
-    pub lag: Latency,
+    pub lag: LatencyHistogram,
     /// From when all clients were connected until the last one was done, in seconds.
     pub seconds: f64,
     /// Connecting all clients; with `-C`, the sum of all connecting. Nanoseconds.
@@ -42,9 +42,9 @@ pub struct ScriptWords<'a> {
     /// Its weight.
     pub weight: u32,
     /// The counts of its transactions by the way in which they ended.
-    pub counts: &'a Counts,
+    pub counts: &'a TransactionCounts,
     /// Their latency.
-    pub latency: &'a Latency,
+    pub latency: &'a LatencyHistogram,
     /// Its commands in order; empty unless asked for.
     pub commands: Vec<CommandWords<'a>>,
 }
@@ -139,7 +139,12 @@ impl<'a> Words<'a> {
     }
 
     /// Failures and retries, of the run or of one script.
-    fn failures(&self, to: &mut String, indent: &str, counts: &Counts) -> std::fmt::Result {
+    fn failures(
+        &self,
+        to: &mut String,
+        indent: &str,
+        counts: &TransactionCounts,
+    ) -> std::fmt::Result {
         let options = self.options;
         let total = total(counts);
         let is_undefined = total == 0 && options.major <= Major::V17;
@@ -272,7 +277,7 @@ pub fn protocol_name(protocol: Protocol) -> &'static str {
 }
 
 /// Transactions that came to any end, skipped ones included.
-fn total(counts: &Counts) -> u64 {
+fn total(counts: &TransactionCounts) -> u64 {
     counts.transactions + counts.skipped + counts.failed()
 }
 
@@ -280,7 +285,11 @@ fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
 }
 
-fn mean_and_deviation(to: &mut String, prefix: &str, latency: &Latency) -> std::fmt::Result {
+fn mean_and_deviation(
+    to: &mut String,
+    prefix: &str,
+    latency: &LatencyHistogram,
+) -> std::fmt::Result {
     if let (Some(mean_ns), Some(stddev_ns)) = (latency.mean_ns(), latency.stddev_ns()) {
         writeln!(to, "{prefix} average = {:.3} ms", mean_ns / 1e6)?;
         writeln!(to, "{prefix} stddev = {:.3} ms", stddev_ns / 1e6)?;

@@ -330,7 +330,7 @@ fn study_overhead(_: &Server, size: &Size) -> Result<Measured, String> {
             .arg(&out)
             .output()
             .map_err(|error| error.to_string())?;
-        let record = record::Reader::open(&out)
+        let record = record::RecordReader::open(&out)
             .map_err(|error| format!("{error}: {}", String::from_utf8_lossy(&done.stderr)))?;
         let mut facts = record.header().facts.iter();
         let overhead = facts.find(|fact| fact.name.starts_with("wall time ÷"));

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use spec::Profile;
+use spec::StudyProfile;
 
 use crate::exchange::ExchangeArguments;
 use crate::exit::ProgramExit;
@@ -207,7 +207,7 @@ pub(crate) struct RunArguments {
     pub(crate) serve: bool,
     /// Publish the latest measurements as OpenMetrics: an address to serve them at, or a file
     #[arg(long, value_name = "IP:PORT[,NAME…]")]
-    pub(crate) metrics: Option<openmetrics::Destination>,
+    pub(crate) metrics: Option<openmetrics::MetricsDestination>,
     /// Write the verdicts into this file, as `pgrig show --json` prints them
     #[arg(long, value_name = "FILE", conflicts_with_all = ["state", "dry_run"])]
     pub(crate) json: Option<PathBuf>,
@@ -414,13 +414,13 @@ pub(crate) enum ProfileName {
     Full,
 }
 
-impl From<ProfileName> for Profile {
-    fn from(name: ProfileName) -> Profile {
+impl From<ProfileName> for StudyProfile {
+    fn from(name: ProfileName) -> StudyProfile {
         match name {
-            ProfileName::Smoke => Profile::Smoke,
-            ProfileName::Quick => Profile::Quick,
-            ProfileName::Published => Profile::Published,
-            ProfileName::Full => Profile::Full,
+            ProfileName::Smoke => StudyProfile::Smoke,
+            ProfileName::Quick => StudyProfile::Quick,
+            ProfileName::Published => StudyProfile::Published,
+            ProfileName::Full => StudyProfile::Full,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use pgbench::options::Invocation;
 use pgbench::{Colours, Console, Curve, End, Major, Page, Pages, bench_with_pages};
-use record::Fact;
+use record::MachineFact;
 use report::SearchEnd;
 
 use crate::exit::ProgramExit;
@@ -46,7 +46,9 @@ fn run(
         follows_server: !is_pgbench,
         environment: &|name| std::env::var(name).ok(),
         generator: &generator,
-        ask_password: &|text| prompt::password(text, &|| control.urgency() != load::Urgency::None),
+        ask_password: &|text| {
+            prompt::password(text, &|| control.urgency() != load::StopUrgency::None)
+        },
     };
     let (mut out, mut err) = (stdout(), stderr());
     let mut lines: Option<Box<dyn Write>> = match std::env::var_os(LINES) {
@@ -85,7 +87,7 @@ impl Pages for BenchPages {
         self.0.open(what)
     }
 
-    fn observe(&self, event: &load::Event<'_>) {
+    fn observe(&self, event: &load::LoadEvent<'_>) {
         self.0.observe(event);
     }
 
@@ -94,7 +96,7 @@ impl Pages for BenchPages {
     }
 }
 
-fn search(curve: &Curve, words: &str, details: &[(String, String)]) -> report::Search {
+fn search(curve: &Curve, words: &str, details: &[(String, String)]) -> report::SearchReport {
     let windows = curve.windows.iter().map(|window| report::SearchWindow {
         load: window.load,
         seconds: window.seconds,
@@ -103,7 +105,7 @@ fn search(curve: &Curve, words: &str, details: &[(String, String)]) -> report::S
         ms: curve.quantile_ms(window),
         holds: window.holds,
     });
-    report::Search {
+    report::SearchReport {
         axis: match curve.axis {
             "rate" => report::SearchAxis::Rate,
             _ => report::SearchAxis::Clients,
@@ -132,7 +134,7 @@ fn search(curve: &Curve, words: &str, details: &[(String, String)]) -> report::S
 
 fn page(page: &Page<'_>) -> String {
     let outcome = page.outcome;
-    let fact = |group: &str, name: &str, value: String| Fact {
+    let fact = |group: &str, name: &str, value: String| MachineFact {
         group: group.to_owned(),
         name: name.to_owned(),
         value,
@@ -158,7 +160,7 @@ fn page(page: &Page<'_>) -> String {
     }
     let began = jiff::Timestamp::try_from(page.began);
     let began = began.map(|began| began.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
-    report::Bench {
+    report::BenchReport {
         command: page.command.clone(),
         words: page.words.to_owned(),
         what: page.what.to_owned(),

@@ -1,10 +1,10 @@
 //! A comparison, as it is printed.
 
 use record::comparison::{
-    Figure, RareEvents, Ratio, Shown, StatementComparison, StatementVerdict, Verdict, Wait,
-    WorkComparison,
+    ComparisonFigure, FigureVerdict, MetricRatio, PairResults, RareEvents, StatementComparison,
+    StatementVerdict, WaitKindShare, WorkComparison,
 };
-use record::{Comparison, Paired};
+use record::{Comparison, PairingAttempt};
 
 use console::terminal::{self, BAD, FAINT, GOOD, STRONG, UNSURE, styled};
 
@@ -26,15 +26,17 @@ pub(crate) fn print_notes(notes: &[String]) {
 }
 
 /// Prints what both sides have shown.
-pub(crate) fn print(comparison: &Comparison, paired: &Paired) {
+pub(crate) fn print(comparison: &Comparison, paired: &PairingAttempt) {
     let shown = &paired.shown;
     terminal::result("");
     let head = format!("  {:<40}{:>12}{:>12}   {}", "", "A", "B", "B ÷ A");
     terminal::result(styled(STRONG, head.trim_end()));
     for figure in &shown.figures {
         let [a, b] = [figure.a, figure.b].map(terms::figure);
-        let ratio =
-            figure.b_over_a.as_ref().map_or_else(|| figure.lacking().to_owned(), Ratio::words);
+        let ratio = figure
+            .b_over_a
+            .as_ref()
+            .map_or_else(|| figure.lacking().to_owned(), MetricRatio::words);
         let name = figure.title();
         let said = said(figure);
         terminal::result(format_args!("  {name:<40}{a:>12}{b:>12}   {ratio}   {said}"));
@@ -82,7 +84,7 @@ pub(crate) fn print(comparison: &Comparison, paired: &Paired) {
 const STATEMENTS_MAX: usize = 12;
 
 /// Prints the scripts of a mixed load, those with the largest effect first.
-fn statements(shown: &Shown) {
+fn statements(shown: &PairResults) {
     if shown.statements.is_empty() {
         return;
     }
@@ -93,7 +95,7 @@ fn statements(shown: &Shown) {
     for one in shown.statements.iter().take(STATEMENTS_MAX) {
         let [a, b] = one.alone.median_ms.map(|ms| ms.map_or_else(|| "–".to_owned(), terms::figure));
         let ratio = one.alone.median.as_ref();
-        let ratio = one.why.clone().or(ratio.map(Ratio::words));
+        let ratio = one.why.clone().or(ratio.map(MetricRatio::words));
         let ratio = ratio.unwrap_or_else(|| "too few restarts".to_owned());
         let [calls, time] = [one.calls, one.time].map(|share| format!("{:.0} %", share * 100.0));
         let said = one.verdict.words();
@@ -141,13 +143,13 @@ fn work(work: &WorkComparison) {
     }
 }
 
-fn said(figure: &Figure) -> String {
+fn said(figure: &ComparisonFigure) -> String {
     let word = figure.verdict.words();
     match figure.verdict {
-        Verdict::Better => styled(GOOD, word),
-        Verdict::Worse => styled(BAD, word),
-        Verdict::Equal => word.to_owned(),
-        Verdict::CannotTell => styled(UNSURE, word),
+        FigureVerdict::Better => styled(GOOD, word),
+        FigureVerdict::Worse => styled(BAD, word),
+        FigureVerdict::Equal => word.to_owned(),
+        FigureVerdict::CannotTell => styled(UNSURE, word),
     }
 }
 
@@ -177,11 +179,11 @@ fn differences(comparison: &Comparison) {
 const WAIT_SHARE_MIN: f64 = 0.02;
 
 /// True if the shares of a wait differ by enough to be told.
-pub(crate) fn is_told(wait: &Wait) -> bool {
+pub(crate) fn is_told(wait: &WaitKindShare) -> bool {
     (wait.b - wait.a).abs() >= WAIT_SHARE_MIN
 }
 
-fn waits(shown: &Shown) {
+fn waits(shown: &PairResults) {
     for wait in shown.waits.iter().filter(|wait| is_told(wait)).take(3) {
         let (a, b) = (wait.a * 100.0, wait.b * 100.0);
         let name = format!("time in {}, %", wait.event);
@@ -189,7 +191,7 @@ fn waits(shown: &Shown) {
     }
 }
 
-fn tails(shown: &Shown) {
+fn tails(shown: &PairResults) {
     for (side, tail) in [("A", &shown.tails.a), ("B", &shown.tails.b)] {
         let Some(tail) = tail else { continue };
         terminal::result(format_args!("  tail of {side}: {}", tail.basis()));
@@ -198,7 +200,7 @@ fn tails(shown: &Shown) {
     }
 }
 
-fn plans(shown: &Shown) {
+fn plans(shown: &PairResults) {
     for pair in shown.plans.iter().filter(|pair| !pair.is_same()).take(3) {
         let statement = pair.statement.split_whitespace().collect::<Vec<_>>().join(" ");
         let statement: String = statement.chars().take(80).collect();

@@ -5,7 +5,7 @@ use lab::{HostError, HostErrorKind};
 use std::fmt::Display;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
-use spec::{Folder, PROBLEMS_MAX, Problem};
+use spec::{PROBLEMS_MAX, StudyFolder, StudyProblem};
 use study::SidesError;
 
 use crate::exit::ProgramExit;
@@ -33,7 +33,11 @@ impl Complaint {
     }
 
     /// A study with mistakes in it.
-    pub(crate) fn of_problems(folder: &Folder, place: &str, problems: &[Problem]) -> Complaint {
+    pub(crate) fn of_problems(
+        folder: &StudyFolder,
+        place: &str,
+        problems: &[StudyProblem],
+    ) -> Complaint {
         let colour = terminal::is_watched();
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
         let render = |problem| render(Level::ERROR, folder, place, problem, &renderer);
@@ -49,7 +53,7 @@ impl Complaint {
     }
 
     /// Points in the same way at parts of a study that are no mistakes, but surely not meant.
-    pub(crate) fn warn(folder: &Folder, place: &str, problems: &[Problem]) {
+    pub(crate) fn warn(folder: &StudyFolder, place: &str, problems: &[StudyProblem]) {
         let colour = terminal::is_watched();
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
         for problem in problems {
@@ -77,9 +81,9 @@ impl From<console::CommandComplaint> for Complaint {
 
 fn render(
     level: Level<'_>,
-    folder: &Folder,
+    folder: &StudyFolder,
     place: &str,
-    problem: &Problem,
+    problem: &StudyProblem,
     renderer: &Renderer,
 ) -> String {
     // A study is somebody else's text.

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use record::Comparison;
-use record::comparison::{FailOn, Metric, Verdict};
-use report::{Measure, Results};
+use record::comparison::{ComparedMetric, FailOn, FigureVerdict};
+use report::{ExportedResults, MeasuredFigure};
 use serde_json::{Value, json};
 
 use crate::complaint::Complaint;
@@ -77,7 +77,7 @@ impl ExchangeArguments {
 
     /// Writes what is asked for. Files of measures are not written without a measure: a service would take
     /// an empty one for a result.
-    fn write_results(&self, results: &Results) -> Result<(), Complaint> {
+    fn write_results(&self, results: &ExportedResults) -> Result<(), Complaint> {
         if let Some(path) = &self.junit {
             put(path, &results.junit())?;
         }
@@ -125,14 +125,15 @@ fn github_file((option, variable): GithubFile) -> Result<PathBuf, Complaint> {
 /// that `--gate` would go by.
 fn outputs(opened: &Opened, comparison: &Comparison) -> String {
     let figure = |metric| opened.reader.pairs().last().and_then(|it| it.shown.figure(metric));
-    let is_better =
-        |metric: &Metric| figure(*metric).is_some_and(|it| it.verdict == Verdict::Better);
+    let is_better = |metric: &ComparedMetric| {
+        figure(*metric).is_some_and(|it| it.verdict == FigureVerdict::Better)
+    };
     let strict = Some(FailOn::WorseOrUnknown);
     let verdict = match exit::of_comparison(&opened.judge().claims, strict) {
-        ProgramExit::DoesNotHold => Verdict::Worse,
-        ProgramExit::CannotTell => Verdict::CannotTell,
-        _ if comparison.decides.iter().any(is_better) => Verdict::Better,
-        _ => Verdict::Equal,
+        ProgramExit::DoesNotHold => FigureVerdict::Worse,
+        ProgramExit::CannotTell => FigureVerdict::CannotTell,
+        _ if comparison.decides.iter().any(is_better) => FigureVerdict::Better,
+        _ => FigureVerdict::Equal,
     };
     let ratio = figure(comparison.headline()).and_then(|figure| figure.b_over_a.as_ref());
     let number = |value: Option<f64>| value.map(|value| format!("{value:.4}")).unwrap_or_default();
@@ -163,7 +164,7 @@ pub(crate) fn failed(path: &Path, error: &std::io::Error) -> Complaint {
 
 /// The figures of one direction, as the tools `customBiggerIsBetter` and `customSmallerIsBetter` of
 /// github-action-benchmark read them.
-fn benchmark_action(figures: &[Measure], more_is_better: bool) -> String {
+fn benchmark_action(figures: &[MeasuredFigure], more_is_better: bool) -> String {
     let figures = figures.iter().filter(|figure| figure.more_is_better == more_is_better);
     let entries = figures.map(|figure| {
         let mut entry = json!({
@@ -180,7 +181,7 @@ fn benchmark_action(figures: &[Measure], more_is_better: bool) -> String {
 }
 
 /// Bencher Metric Format: benchmark → measure → value and bounds.
-fn bencher(figures: &[Measure]) -> String {
+fn bencher(figures: &[MeasuredFigure]) -> String {
     let mut benchmarks: BTreeMap<&str, serde_json::Map<String, Value>> = BTreeMap::new();
     for figure in figures {
         let mut value = json!({ "value": figure.value });
@@ -198,8 +199,8 @@ fn bencher(figures: &[Measure]) -> String {
 mod tests {
     use super::*;
 
-    fn figures() -> Vec<Measure> {
-        let figure = |name: &str, value, bounds, more_is_better| Measure {
+    fn figures() -> Vec<MeasuredFigure> {
+        let figure = |name: &str, value, bounds, more_is_better| MeasuredFigure {
             benchmark: "B ÷ A".to_owned(),
             name: name.to_owned(),
             unit: String::new(),

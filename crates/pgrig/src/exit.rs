@@ -50,7 +50,7 @@ mod tests {
             let claim = ClaimVerdict {
                 says: String::new(),
                 kind: spec::ClaimKind::Invariant,
-                rank: spec::Rank::Aside,
+                rank: spec::ClaimRank::Aside,
                 expected: String::new(),
                 published: None,
                 needs_harm: false,

@@ -1,6 +1,6 @@
 //! "Does it fit?" in words.
 
-use study::{Misfit, Preflight};
+use study::{PointMisfit, Preflight};
 
 use crate::complaint::Complaint;
 use crate::exit::ProgramExit;
@@ -31,11 +31,11 @@ fn refusal(preflight: &Preflight, smaller: Option<&str>) -> String {
 }
 
 /// Needs and resources, a line each.
-pub(crate) fn needs(misfits: &[&Misfit]) -> Vec<String> {
+pub(crate) fn needs(misfits: &[&PointMisfit]) -> Vec<String> {
     let longest = misfits.iter().map(|misfit| misfit.needs.chars().count()).max().unwrap_or(0);
     let width = longest.min(NEEDS_COLUMNS_MAX);
     let line =
-        |misfit: &&Misfit| format!("  needs   {:width$}   has  {}", misfit.needs, misfit.has);
+        |misfit: &&PointMisfit| format!("  needs   {:width$}   has  {}", misfit.needs, misfit.has);
     misfits.iter().map(line).collect()
 }
 

@@ -7,8 +7,8 @@ use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use record::{Fact, PastFigure, PastMark, PastResult, Subject};
-use report::{Measure, Point, Results, Series};
+use record::{MachineFact, PastFigure, PastMark, PastResult, ResultSubject};
+use report::{ExportedResults, FigureSeries, MeasuredFigure, SeriesPoint};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
@@ -28,7 +28,7 @@ pub(crate) struct History {
 }
 
 /// The machine that a record comes from.
-pub(crate) fn machine(facts: &[Fact]) -> String {
+pub(crate) fn machine(facts: &[MachineFact]) -> String {
     let of = |name: &&str| facts.iter().find(|fact| fact.name == **name);
     let known = FINGERPRINT.iter().filter_map(|name| of(name).map(|fact| fact.value.as_str()));
     known.collect::<Vec<_>>().join("; ")
@@ -63,10 +63,10 @@ const BYTES_MAX: u64 = 64 << 20;
 pub(crate) fn add(
     path: &Path,
     record: &Path,
-    results: &Results,
+    results: &ExportedResults,
     commit: Option<&str>,
     machine: &str,
-    (subject, mark): (Subject, Option<PastMark>),
+    (subject, mark): (ResultSubject, Option<PastMark>),
 ) -> Result<(), Complaint> {
     let record = std::path::absolute(record).unwrap_or_else(|_| record.to_owned());
     let record = record.display().to_string();
@@ -119,12 +119,12 @@ impl History {
     }
 
     /// Every figure over time, those whose title contains `only`.
-    pub(crate) fn series(&self, only: Option<&str>) -> Result<Vec<Series>, Complaint> {
-        let mut all: Vec<(Option<Subject>, Series)> = Vec::new();
+    pub(crate) fn series(&self, only: Option<&str>) -> Result<Vec<FigureSeries>, Complaint> {
+        let mut all: Vec<(Option<ResultSubject>, FigureSeries)> = Vec::new();
         for line in &self.lines {
             let subject = line.subject.clone().or_else(|| of_earlier(line));
             for figure in &line.figures {
-                let point = Point {
+                let point = SeriesPoint {
                     time: line.time.clone(),
                     commit: line.commit.clone().unwrap_or_default(),
                     machine: line.machine.clone(),
@@ -132,8 +132,9 @@ impl History {
                     bounds: figure.low.zip(figure.high).map(<[f64; 2]>::from),
                     mark: line.mark,
                 };
-                let key = |subject: &Option<Subject>| subject.as_ref().map(|it| it.key.clone());
-                let is_same = |(of, series): &&mut (Option<Subject>, Series)| {
+                let key =
+                    |subject: &Option<ResultSubject>| subject.as_ref().map(|it| it.key.clone());
+                let is_same = |(of, series): &&mut (Option<ResultSubject>, FigureSeries)| {
                     (key(of), &series.study, &series.benchmark, &series.name)
                         == (key(&subject), &line.study, &figure.benchmark, &figure.name)
                 };
@@ -141,7 +142,7 @@ impl History {
                     Some((_, series)) => series.points.push(point),
                     None => {
                         let words = subject.as_ref().map(|subject| subject.words.clone());
-                        let mut series = Series {
+                        let mut series = FigureSeries {
                             study: line.study.clone(),
                             subject: words.unwrap_or_default(),
                             benchmark: figure.benchmark.clone(),
@@ -164,8 +165,8 @@ impl History {
                 }
             }
         }
-        let mut all: Vec<Series> = all.into_iter().map(|(_, series)| series).collect();
-        let titles: Vec<String> = all.iter().map(Series::title).collect();
+        let mut all: Vec<FigureSeries> = all.into_iter().map(|(_, series)| series).collect();
+        let titles: Vec<String> = all.iter().map(FigureSeries::title).collect();
         all.retain(|series| only.is_none_or(|only| series.title().contains(only)));
         if all.is_empty() {
             let what = format!("no figure of {} fits", self.path.display());
@@ -178,13 +179,13 @@ impl History {
 }
 
 /// What a line of an earlier version is about, as far as its record is still there.
-fn of_earlier(line: &PastResult) -> Option<Subject> {
+fn of_earlier(line: &PastResult) -> Option<ResultSubject> {
     let opened = records::open(Path::new(&line.record)).ok()?;
     let header = opened.reader.header();
     (header.started_at == line.time).then(|| of_record(header))
 }
 
-fn past_figure(figure: &Measure) -> PastFigure {
+fn past_figure(figure: &MeasuredFigure) -> PastFigure {
     PastFigure {
         benchmark: figure.benchmark.clone(),
         name: figure.name.clone(),
@@ -206,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_machine_is_known_by_what_changes_its_speed() {
-        let fact = |name: &str, value: &str| Fact {
+        let fact = |name: &str, value: &str| MachineFact {
             group: String::new(),
             name: name.to_owned(),
             value: value.to_owned(),
@@ -223,7 +224,7 @@ mod tests {
     fn a_line_is_read_as_it_was_written() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("history.jsonl");
-        let figure = Measure {
+        let figure = MeasuredFigure {
             benchmark: "B ÷ A".to_owned(),
             name: "throughput".to_owned(),
             unit: String::new(),
@@ -231,7 +232,7 @@ mod tests {
             bounds: Some([0.8, 1.0]),
             more_is_better: true,
         };
-        let results = |started_at: &str| Results {
+        let results = |started_at: &str| ExportedResults {
             name: "compare".to_owned(),
             started_at: started_at.to_owned(),
             sides: Vec::new(),
@@ -244,7 +245,7 @@ mod tests {
         let record = Path::new("/records/one");
         // A later result may be added first.
         let add = |time: &str, commit, key: &str| {
-            let subject = Subject { key: key.to_owned(), words: "A: as it is.".to_owned() };
+            let subject = ResultSubject { key: key.to_owned(), words: "A: as it is.".to_owned() };
             add(&path, record, &results(time), commit, "m", (subject, None))
         };
         add("2026-11-23T05:00:00Z", Some("c2"), "one").expect("added");
@@ -258,7 +259,7 @@ mod tests {
         let known = std::fs::read_to_string(&path).expect("read");
         std::fs::write(&path, known + &earlier.line() + "\n").expect("written");
         let all = History::open(&path).expect("read").series(None).expect("figures");
-        let titles: Vec<String> = all.iter().map(Series::title).collect();
+        let titles: Vec<String> = all.iter().map(FigureSeries::title).collect();
         assert_eq!(
             titles,
             [

@@ -1,7 +1,7 @@
 //! A history in the form that Apache Otava reads: a CSV file for each figure of each machine, and a
 //! configuration that names them.
 
-use report::{Point, Series};
+use report::{FigureSeries, SeriesPoint};
 use serde_json::json;
 use terms::foreign::csv_field;
 
@@ -9,12 +9,12 @@ use terms::foreign::csv_field;
 pub(crate) struct Test<'a> {
     /// Its name, which is also its file's.
     pub(crate) name: String,
-    series: &'a Series,
-    points: Vec<&'a Point>,
+    series: &'a FigureSeries,
+    points: Vec<&'a SeriesPoint>,
 }
 
 /// A test for each figure on each machine, because Otava compares what is in one file.
-pub(crate) fn tests(series: &[Series]) -> Vec<Test<'_>> {
+pub(crate) fn tests(series: &[FigureSeries]) -> Vec<Test<'_>> {
     let mut tests: Vec<Test<'_>> = Vec::new();
     for series in series {
         let mut machines: Vec<&str> = Vec::new();
@@ -26,7 +26,8 @@ pub(crate) fn tests(series: &[Series]) -> Vec<Test<'_>> {
         for machine in machines {
             // What is no whole result is no change of the program.
             let whole = series.points.iter().filter(|point| point.mark.is_none());
-            let points: Vec<&Point> = whole.filter(|point| point.machine == machine).collect();
+            let points: Vec<&SeriesPoint> =
+                whole.filter(|point| point.machine == machine).collect();
             if points.is_empty() {
                 continue;
             }
@@ -42,7 +43,7 @@ pub(crate) fn tests(series: &[Series]) -> Vec<Test<'_>> {
 }
 
 /// The files by name: `otava.yaml`, and a CSV file for each test.
-pub(crate) fn files(series: &[Series]) -> Vec<(String, String)> {
+pub(crate) fn files(series: &[FigureSeries]) -> Vec<(String, String)> {
     let tests = tests(series);
     let mut yaml = String::from("tests:\n");
     let mut files = Vec::new();
@@ -84,7 +85,7 @@ mod tests_of_files {
 
     #[test]
     fn each_machine_has_a_file_of_its_own() {
-        let point = |machine: &str, value| Point {
+        let point = |machine: &str, value| SeriesPoint {
             time: "2026-11-23T04:00:00Z".to_owned(),
             commit: "c1".to_owned(),
             machine: machine.to_owned(),
@@ -92,7 +93,7 @@ mod tests_of_files {
             bounds: Some([value - 1.0, value + 1.0]),
             mark: None,
         };
-        let series = [Series {
+        let series = [FigureSeries {
             study: "compare".to_owned(),
             subject: String::new(),
             benchmark: "B ÷ A".to_owned(),

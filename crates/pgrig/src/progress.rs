@@ -1,9 +1,9 @@
 //! Output of a run while it goes on: one live line on a terminal, plain lines elsewhere.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use record::{Ending, Paired, Trial};
-use spec::{NamedItem, Point, PointName, Study};
-use study::{Event, LoadStage};
+use record::{AttemptEnding, PairingAttempt, Trial};
+use spec::{NamedItem, PointName, Study, TrialPoint};
+use study::{LoadStage, StudyEvent};
 use terms::{duration, size};
 use verdict::ClaimMeasurement;
 
@@ -41,9 +41,9 @@ impl<'a> Progress<'a> {
         }
     }
 
-    pub(crate) fn show(&mut self, event: &Event<'_>) {
+    pub(crate) fn show(&mut self, event: &StudyEvent<'_>) {
         match event {
-            Event::Begins { preflight, trials, directory } => {
+            StudyEvent::Begins { preflight, trials, directory } => {
                 let estimate = &preflight.estimate;
                 self.say(&format!(
                     "▸ {} study, profile {}: {} ≈ {}, {} disk, {} memory",
@@ -59,14 +59,14 @@ impl<'a> Progress<'a> {
                 self.say(&styled(FAINT, format_args!("  seed            {}", self.study.seed)));
                 self.say("");
             }
-            Event::Preparing { what, share } => {
+            StudyEvent::Preparing { what, share } => {
                 let share = share.map(|share| format!("{}  {:.0} %", bar(share), share * 100.0));
                 self.live(&format!("  preparing       {what}  {}", share.unwrap_or_default()));
             }
-            Event::Prepared { what, seconds } => {
+            StudyEvent::Prepared { what, seconds } => {
                 self.say(&format!("  preparing       {what}  {}", duration(*seconds)));
             }
-            Event::TrialBegins { planned, point, left_s, .. } => {
+            StudyEvent::TrialBegins { planned, point, left_s, .. } => {
                 self.rate = rate(&self.study.points[planned.point]);
                 self.trial = format!(
                     "  round {:<9} {}",
@@ -75,10 +75,10 @@ impl<'a> Progress<'a> {
                 );
                 self.live(&self.line("", "starting", *left_s));
             }
-            Event::Load { stage, left_s } => self.stage(stage, *left_s),
-            Event::TrialEnded { trial, .. } => self.trial_ended(trial),
-            Event::RoundEnded { round, of, trials } => self.round_ended(*round, *of, trials),
-            Event::PairsBegin { pairing, of } => {
+            StudyEvent::Load { stage, left_s } => self.stage(stage, *left_s),
+            StudyEvent::TrialEnded { trial, .. } => self.trial_ended(trial),
+            StudyEvent::RoundEnded { round, of, trials } => self.round_ended(*round, *of, trials),
+            StudyEvent::PairsBegin { pairing, of } => {
                 let [above, below] =
                     [pairing.above, pairing.below].map(|point| &self.study.points[point].name);
                 let [one, other] = [above, below].map(|name| short(self.study, name));
@@ -98,9 +98,11 @@ impl<'a> Progress<'a> {
                 self.trial = format!("  pairs {number:<9} {words}");
                 self.live(&self.trial);
             }
-            Event::Pairs { progress, left_s } => {
+            StudyEvent::Pairs { progress, left_s } => {
                 let throughput = progress.figures.iter().find_map(|figure| {
-                    figure.ratio.filter(|_| figure.metric == record::comparison::Metric::Throughput)
+                    figure
+                        .ratio
+                        .filter(|_| figure.metric == record::comparison::ComparedMetric::Throughput)
                 });
                 let words = throughput.map(|ratio| {
                     format!("{:.3} [{:.3}, {:.3}]  ", ratio.point, ratio.low, ratio.high)
@@ -109,8 +111,8 @@ impl<'a> Progress<'a> {
                     words.unwrap_or_default() + &terms::counted(progress.pairs as u64, "pair");
                 self.live(&self.line("", &words, *left_s));
             }
-            Event::PairsEnded { paired, .. } => self.pairs_ended(paired),
-            Event::Note(note) => self.say(&styled(FAINT, format_args!("  {note}"))),
+            StudyEvent::PairsEnded { paired, .. } => self.pairs_ended(paired),
+            StudyEvent::Note(note) => self.say(&styled(FAINT, format_args!("  {note}"))),
         }
     }
 
@@ -149,7 +151,7 @@ impl<'a> Progress<'a> {
         let tps = verdict::value_of(trial, &spec::metrics::TPS, "");
         match &trial.ending {
             // The live line is replaced by the trial's totals.
-            Ending::Done => {
+            AttemptEnding::Done => {
                 let mut words = throughput_words(trial, tps);
                 for one in verdict::missed_rates(self.study, std::slice::from_ref(trial)) {
                     let [reached, asked, backlog] =
@@ -161,27 +163,27 @@ impl<'a> Progress<'a> {
                 }
                 self.say(&format!("{}  {words}", self.trial));
             }
-            Ending::Void(why) => {
+            AttemptEnding::Void(why) => {
                 self.say(&styled(UNSURE, format_args!("  void            {name}: {}", why.text)));
             }
-            Ending::Skipped(why) => {
+            AttemptEnding::Skipped(why) => {
                 self.say(&styled(UNSURE, format_args!("  left out        {name}: {}", why.text)));
             }
-            Ending::Interrupted(why) => {
+            AttemptEnding::Interrupted(why) => {
                 self.say(&styled(UNSURE, format_args!("  interrupted     {name}: {}", why.text)));
             }
-            Ending::Failed(why) => {
+            AttemptEnding::Failed(why) => {
                 self.say(&styled(BAD, format_args!("  failed          {name}: {}", why.text)));
             }
         }
     }
 
-    fn pairs_ended(&self, paired: &Paired) {
-        let throughput = paired.shown.figure(record::comparison::Metric::Throughput);
+    fn pairs_ended(&self, paired: &PairingAttempt) {
+        let throughput = paired.shown.figure(record::comparison::ComparedMetric::Throughput);
         let ratio = throughput.and_then(|figure| figure.b_over_a.as_ref());
         let ratio = ratio.map_or_else(|| "too few for an interval".to_owned(), |r| r.words());
         match &paired.ending {
-            Ending::Done => {
+            AttemptEnding::Done => {
                 let pairs = terms::counted(paired.shown.pairs as u64, "pair");
                 let took = duration(paired.shown.seconds);
                 self.say(&format!("{}  {ratio}  {pairs}, {took}", self.trial));
@@ -243,7 +245,7 @@ fn throughput_words(trial: &Trial, sum: Option<f64>) -> String {
 }
 
 /// Transactions a second that a point asks for, all workloads together.
-fn rate(point: &Point) -> f64 {
+fn rate(point: &TrialPoint) -> f64 {
     point.workloads.iter().filter_map(|workload| workload.pace.rate()).sum()
 }
 
@@ -316,7 +318,7 @@ mod tests {
         for folder in crate::studies::shipped() {
             let place = folder.name.clone();
             let found = crate::studies::NamedStudy { folder, place };
-            let Ok(study) = crate::studies::parse(&found, spec::Profile::Full) else {
+            let Ok(study) = crate::studies::parse(&found, spec::StudyProfile::Full) else {
                 panic!("{}", found.place);
             };
             for point in &study.points {

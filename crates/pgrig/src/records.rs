@@ -2,21 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-use record::{Reader, Trial};
-use report::{Evidence, Report, Results};
-use spec::{Profile, ROUNDS_MAX, Study};
-use verdict::Judgement;
+use record::{RecordReader, Trial};
+use report::{ChartedTrial, ExportedResults, Report};
+use spec::{ROUNDS_MAX, Study, StudyProfile};
+use verdict::StudyVerdicts;
 
 use crate::complaint::Complaint;
 
 /// A record, opened, and the study as it was run.
 pub(crate) struct Opened {
-    pub(crate) reader: Reader,
+    pub(crate) reader: RecordReader,
     pub(crate) study: Study,
 }
 
 impl Opened {
-    pub(crate) fn judge(&self) -> Judgement {
+    pub(crate) fn judge(&self) -> StudyVerdicts {
         let reader = &self.reader;
         verdict::judge_record(&self.study, reader.header(), reader.trials(), reader.pairs())
     }
@@ -40,9 +40,9 @@ fn to_go_on(directory: &Path, again: &str, is_search: bool) -> String {
 }
 
 pub(crate) fn open(directory: &Path) -> Result<Opened, Complaint> {
-    let reader = Reader::open(directory)?;
+    let reader = RecordReader::open(directory)?;
     let header = reader.header();
-    let profile: Profile = header
+    let profile: StudyProfile = header
         .profile
         .parse()
         .map_err(|why: String| Complaint::new(format!("reading {}: {why}", directory.display())))?;
@@ -71,7 +71,7 @@ pub(crate) fn open(directory: &Path) -> Result<Opened, Complaint> {
 }
 
 /// Results of a record for other programs.
-pub(crate) fn results(opened: &Opened) -> Result<Results, Complaint> {
+pub(crate) fn results(opened: &Opened) -> Result<ExportedResults, Complaint> {
     let reader = &opened.reader;
     let trials = reader.trials().iter().map(|trial| evidence(reader, trial));
     let report = Report::new(&opened.study, reader.header(), trials, reader.pairs())?;
@@ -99,8 +99,8 @@ pub(crate) fn write_report(opened: &Opened) -> Result<PathBuf, Complaint> {
 }
 
 /// A trial as a page shows it: what is not shown is not kept in memory.
-fn evidence(reader: &Reader, trial: &Trial) -> Result<Evidence, record::Error> {
-    let mut evidence = Evidence::of(trial.clone());
+fn evidence(reader: &RecordReader, trial: &Trial) -> Result<ChartedTrial, record::Error> {
+    let mut evidence = ChartedTrial::of(trial.clone());
     reader.intervals(trial, |interval| evidence.interval(interval))?;
     reader.samples(trial, |sample| evidence.sample(sample))?;
     reader.marks(trial, |mark| evidence.mark(mark))?;

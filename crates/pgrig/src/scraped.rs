@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use measure::{ComparedFigure, PairProgress};
-use openmetrics::{Destination, Kind, Publisher, Text};
-use study::{Event, LoadStage};
+use openmetrics::{FamilyType, MetricsDestination, MetricsText, Publisher};
+use study::{LoadStage, StudyEvent};
 
 use crate::complaint::Complaint;
 use console::terminal::{self, UNSURE, styled};
@@ -17,7 +17,10 @@ pub(crate) struct Scraped<T> {
 
 impl<T: Figures> Scraped<T> {
     /// Opens the place, and says where it is.
-    pub(crate) fn open(place: Option<&Destination>, figures: T) -> Result<Scraped<T>, Complaint> {
+    pub(crate) fn open(
+        place: Option<&MetricsDestination>,
+        figures: T,
+    ) -> Result<Scraped<T>, Complaint> {
         Ok(Scraped { publisher: console::publisher(place, figures.text())?, figures })
     }
 
@@ -70,10 +73,10 @@ impl OfRun {
         OfRun { study: study.to_owned(), ..OfRun::default() }
     }
 
-    pub(crate) fn hear(&mut self, event: &Event<'_>) {
+    pub(crate) fn hear(&mut self, event: &StudyEvent<'_>) {
         match event {
-            Event::Begins { trials, .. } => self.planned = *trials,
-            Event::TrialBegins { planned, point, left_s, .. } => {
+            StudyEvent::Begins { trials, .. } => self.planned = *trials,
+            StudyEvent::TrialBegins { planned, point, left_s, .. } => {
                 self.left_s = *left_s;
                 self.trial = Some(OfTrial {
                     number: planned.number,
@@ -85,7 +88,7 @@ impl OfRun {
                     backlog: 0,
                 });
             }
-            Event::Load { stage, left_s } => {
+            StudyEvent::Load { stage, left_s } => {
                 self.left_s = *left_s;
                 if let (Some(trial), LoadStage::Measuring { tps, p99_ms, backlog, .. }) =
                     (&mut self.trial, stage)
@@ -93,19 +96,19 @@ impl OfRun {
                     (trial.tps, trial.p99_ms, trial.backlog) = (Some(*tps), *p99_ms, *backlog);
                 }
             }
-            Event::TrialEnded { trial, .. } => {
+            StudyEvent::TrialEnded { trial, .. } => {
                 *self.ended.entry(trial.ending.word()).or_default() += 1;
                 self.trial = None;
             }
-            Event::Pairs { progress, left_s } => {
+            StudyEvent::Pairs { progress, left_s } => {
                 self.left_s = *left_s;
-                let throughput = record::comparison::Metric::Throughput;
+                let throughput = record::comparison::ComparedMetric::Throughput;
                 let figure = progress.figures.iter().find(|figure| figure.metric == throughput);
                 let ratio = figure.and_then(|figure| figure.ratio);
                 let ratio = ratio.iter().flat_map(bounds).collect();
                 self.pairs = Some(OfPairs { pairs: progress.pairs, ratio });
             }
-            Event::PairsEnded { .. } => self.pairs = None,
+            StudyEvent::PairsEnded { .. } => self.pairs = None,
             _ => {}
         }
     }
@@ -113,18 +116,19 @@ impl OfRun {
 
 impl Figures for OfRun {
     fn text(&self) -> String {
-        let mut text = Text::default();
+        let mut text = MetricsText::default();
         let help = "The study that runs.";
-        text.family("run", Kind::Info, help).sample(&[("study", &self.study)], 1);
+        text.family("run", FamilyType::Info, help).sample(&[("study", &self.study)], 1);
         text.gauge("run_trials_planned", "Trials of this run.", Some(self.planned));
-        let mut ended = text.family("run_trials", Kind::Counter, "Finished trials, by ending.");
+        let mut ended =
+            text.family("run_trials", FamilyType::Counter, "Finished trials, by ending.");
         for ending in ["done", "failed", "void"] {
             ended.sample(&[("ending", ending)], self.ended.get(ending).copied().unwrap_or(0));
         }
         let help = "Estimate of the time until the end of the run.";
         text.gauge("run_left_seconds", help, Some(self.left_s));
         let trial = self.trial.as_ref();
-        let mut now = text.family("run_trial", Kind::Info, "The trial under way.");
+        let mut now = text.family("run_trial", FamilyType::Info, "The trial under way.");
         if let Some(trial) = trial {
             let (number, round) = (trial.number.to_string(), trial.round.to_string());
             let labels = [
@@ -145,7 +149,7 @@ impl Figures for OfRun {
         let help = "Pairs of blocks so far, where variants are measured in pairs.";
         text.gauge("run_pairs", help, self.pairs.as_ref().map(|of| of.pairs));
         let help = "Throughput of one variant ÷ that of the other, and its interval so far.";
-        let mut ratios = text.family("run_pairs_throughput_ratio", Kind::Gauge, help);
+        let mut ratios = text.family("run_pairs_throughput_ratio", FamilyType::Gauge, help);
         for (bound, value) in self.pairs.iter().flat_map(|of| &of.ratio) {
             ratios.sample(&[("bound", bound)], value);
         }
@@ -154,7 +158,7 @@ impl Figures for OfRun {
 }
 
 /// A ratio and its bounds, each with its label.
-fn bounds(ratio: &stats::Interval) -> [(&'static str, f64); 3] {
+fn bounds(ratio: &stats::ConfidenceInterval) -> [(&'static str, f64); 3] {
     [("point", ratio.point), ("low", ratio.low), ("high", ratio.high)]
 }
 
@@ -175,12 +179,12 @@ impl OfComparison {
 
 impl Figures for OfComparison {
     fn text(&self) -> String {
-        let mut text = Text::default();
+        let mut text = MetricsText::default();
         text.gauge("compare_pairs", "Pairs of blocks so far.", Some(self.pairs));
         let help = "Time that the measurement has taken.";
         text.gauge("compare_measured_seconds", help, Some(self.seconds));
         let help = "Value of a side so far, in the figure's own unit.";
-        let mut values = text.family("compare_value", Kind::Gauge, help);
+        let mut values = text.family("compare_value", FamilyType::Gauge, help);
         for figure in &self.figures {
             for (side, value) in ["a", "b"].into_iter().zip(figure.sides) {
                 let (name, unit) = (figure.metric.name(), figure.metric.unit());
@@ -188,7 +192,7 @@ impl Figures for OfComparison {
             }
         }
         let help = "B ÷ A and its interval so far.";
-        let mut ratios = text.family("compare_ratio", Kind::Gauge, help);
+        let mut ratios = text.family("compare_ratio", FamilyType::Gauge, help);
         for figure in &self.figures {
             for (bound, value) in figure.ratio.iter().flat_map(bounds) {
                 ratios.sample(&[("figure", figure.metric.name()), ("bound", bound)], value);
@@ -204,9 +208,13 @@ mod tests {
 
     #[test]
     fn a_comparison_shows_its_ratios() {
-        let ratio = stats::Interval { low: 0.4, high: 0.6, ..stats::Interval::exact(0.5, 8) };
+        let ratio = stats::ConfidenceInterval {
+            low: 0.4,
+            high: 0.6,
+            ..stats::ConfidenceInterval::exact(0.5, 8)
+        };
         let figure = ComparedFigure {
-            metric: record::comparison::Metric::P99,
+            metric: record::comparison::ComparedMetric::P99,
             sides: [2.0, 1.0],
             ratio: Some(ratio),
             is_background: false,

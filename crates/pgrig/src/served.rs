@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use record::Interval;
-use report::Look;
+use record::LoadInterval;
+use report::LiveLook;
 use spec::Study;
-use stats::Latency;
-use study::{Event, LoadStage};
+use stats::LatencyHistogram;
+use study::{LoadStage, StudyEvent};
 
 use crate::complaint::Complaint;
 use crate::records;
@@ -55,7 +55,7 @@ impl ServedComparison {
     }
 
     /// Shows the ratios as far as they are known.
-    pub(crate) fn show(&mut self, looks: &[record::comparison::Look]) {
+    pub(crate) fn show(&mut self, looks: &[record::comparison::InterimLook]) {
         let Some(server) = &self.server else { return };
         if server.is_watched() && self.shown.is_none_or(|shown| shown.elapsed() >= EACH) {
             server.show(report::pairs_under_way("B ÷ A", looks));
@@ -80,7 +80,7 @@ pub(crate) struct ServedStudy<'a> {
     directory: PathBuf,
     /// The trial under way.
     name: String,
-    looks: Vec<Look>,
+    looks: Vec<LiveLook>,
     shown: Option<Instant>,
     /// True if the record has something that the page has not.
     is_behind: bool,
@@ -102,32 +102,34 @@ impl<'a> ServedStudy<'a> {
         }
     }
 
-    pub(crate) fn hear(&mut self, event: &Event<'_>) {
+    pub(crate) fn hear(&mut self, event: &StudyEvent<'_>) {
         let Some(server) = self.server.clone() else { return };
         match event {
-            Event::Begins { directory, .. } => (*directory).clone_into(&mut self.directory),
-            Event::Preparing { what, .. } => server.say(&format!("preparing {what}")),
-            Event::TrialBegins { planned, of, point, .. } => {
+            StudyEvent::Begins { directory, .. } => (*directory).clone_into(&mut self.directory),
+            StudyEvent::Preparing { what, .. } => server.say(&format!("preparing {what}")),
+            StudyEvent::TrialBegins { planned, of, point, .. } => {
                 self.name = format!("Trial {} of {of}: {point}", planned.number);
                 self.looks.clear();
                 server.say(&self.name);
             }
-            Event::Load { stage: LoadStage::Measuring { seconds, tps, p99_ms, .. }, .. } => {
-                self.looks.push(Look { seconds: *seconds, tps: *tps, p99_ms: *p99_ms });
+            StudyEvent::Load {
+                stage: LoadStage::Measuring { seconds, tps, p99_ms, .. }, ..
+            } => {
+                self.looks.push(LiveLook { seconds: *seconds, tps: *tps, p99_ms: *p99_ms });
                 if self.is_due() {
                     server.show_now(report::under_way(&self.name, &self.looks));
                 }
             }
-            Event::PairsBegin { pairing, of } => {
+            StudyEvent::PairsBegin { pairing, of } => {
                 let points = [pairing.above, pairing.below].map(|point| &self.study.points[point]);
                 let [above, below] = points.map(|point| point.name.to_string());
                 self.name = format!("Pairs {} of {of}: {above} ÷ {below}", pairing.number);
                 server.say(&self.name);
             }
-            Event::Pairs { progress, .. } if self.is_due() => {
+            StudyEvent::Pairs { progress, .. } if self.is_due() => {
                 server.show_now(report::pairs_under_way(&self.name, progress.looks));
             }
-            Event::TrialEnded { .. } | Event::PairsEnded { .. } => self.is_behind = true,
+            StudyEvent::TrialEnded { .. } | StudyEvent::PairsEnded { .. } => self.is_behind = true,
             _ => {}
         }
         if self.is_behind && server.is_watched() {
@@ -182,7 +184,7 @@ fn page_of(directory: &Path) -> Result<String, Complaint> {
 #[derive(Default)]
 pub(crate) struct ServedBench {
     server: RefCell<Option<Server>>,
-    looks: RefCell<Vec<Look>>,
+    looks: RefCell<Vec<LiveLook>>,
     began_s: Cell<Option<f64>>,
 }
 
@@ -194,15 +196,15 @@ impl ServedBench {
         Ok(url)
     }
 
-    pub(crate) fn observe(&self, event: &load::Event<'_>) {
+    pub(crate) fn observe(&self, event: &load::LoadEvent<'_>) {
         let server = self.server.borrow();
         let Some(server) = server.as_ref() else { return };
         match event {
-            load::Event::Connecting { done, of } => {
+            load::LoadEvent::Connecting { done, of } => {
                 server.say(&format!("connecting {done} of {of}"))
             }
-            load::Event::LoadBegan { at } => self.began_s.set(Some(at.0 as f64 / 1e9)),
-            load::Event::Interval(cells) => {
+            load::LoadEvent::LoadBegan { at } => self.began_s.set(Some(at.0 as f64 / 1e9)),
+            load::LoadEvent::Interval(cells) => {
                 let mut looks = self.looks.borrow_mut();
                 looks.extend(look(cells, self.began_s.get().unwrap_or(0.0)));
                 if let Some(last) = looks.last() {
@@ -228,13 +230,13 @@ impl ServedBench {
 }
 
 /// Counts of all workloads in an interval.
-fn look(cells: &[Interval], began_s: f64) -> Option<Look> {
+fn look(cells: &[LoadInterval], began_s: f64) -> Option<LiveLook> {
     let first = cells.first()?;
     let seconds = first.length_ns as f64 / 1e9;
-    let mut latency = Latency::new();
+    let mut latency = LatencyHistogram::new();
     cells.iter().for_each(|cell| latency.merge(&cell.latency));
     let transactions: u64 = cells.iter().map(|cell| cell.counts.transactions).sum();
-    Some(Look {
+    Some(LiveLook {
         seconds: first.start.0 as f64 / 1e9 + seconds - began_s,
         tps: transactions as f64 / seconds,
         p99_ms: latency.quantile_ns(0.99).map(|ns| ns as f64 / 1e6),

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use spec::{Folder, Profile, Study};
+use spec::{Study, StudyFolder, StudyProfile};
 
 use crate::complaint::Complaint;
 
 /// A study's folder and where it was found.
 #[derive(Debug)]
 pub(crate) struct NamedStudy {
-    pub(crate) folder: Folder,
+    pub(crate) folder: StudyFolder,
     /// As it was named, for messages and for running it again.
     pub(crate) place: String,
 }
@@ -23,10 +23,10 @@ impl NamedStudy {
 }
 
 /// The studies inside the program, by name.
-pub(crate) fn shipped() -> Vec<Folder> {
+pub(crate) fn shipped() -> Vec<StudyFolder> {
     let folders = SHIPPED.iter().map(|(name, files)| {
         let files = files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
-        Folder {
+        StudyFolder {
             name: (*name).to_owned(),
             files: files.collect::<BTreeMap<_, _>>(),
             is_private: false,
@@ -37,9 +37,10 @@ pub(crate) fn shipped() -> Vec<Folder> {
 
 /// True if every file of a shipped study is in the folder, unchanged and without set values: whoever trusts
 /// pgrig trusts what it runs.
-pub(crate) fn is_shipped(folder: &Folder) -> bool {
+pub(crate) fn is_shipped(folder: &StudyFolder) -> bool {
     let has = |(name, text): (&String, &String)| folder.files.get(name) == Some(text);
-    !folder.files.contains_key(Folder::SET) && shipped().iter().any(|one| one.files.iter().all(has))
+    !folder.files.contains_key(StudyFolder::SET)
+        && shipped().iter().any(|one| one.files.iter().all(has))
 }
 
 /// The study that a command names.
@@ -58,11 +59,11 @@ pub(crate) fn named(study: Option<&str>) -> Result<&str, Complaint> {
 pub(crate) fn find(name: &str) -> Result<NamedStudy, Complaint> {
     // The file stands for its folder.
     let is_there = Path::new(name).symlink_metadata().is_ok_and(|found| !found.is_dir());
-    let folder = name.strip_suffix(Folder::STUDY).filter(|_| is_there);
+    let folder = name.strip_suffix(StudyFolder::STUDY).filter(|_| is_there);
     let name = folder.map_or(name, |folder| if folder.is_empty() { "." } else { folder });
     let path = Path::new(name);
     let place = name.trim_end_matches('/').to_owned();
-    if path.join(Folder::STUDY).symlink_metadata().is_ok() {
+    if path.join(StudyFolder::STUDY).symlink_metadata().is_ok() {
         return Ok(NamedStudy { folder: record::read_folder(path)?, place });
     }
     let shipped = shipped();
@@ -79,10 +80,10 @@ pub(crate) fn find(name: &str) -> Result<NamedStudy, Complaint> {
 }
 
 /// The study of a folder in one profile, or its mistakes, pointed at.
-pub(crate) fn parse(found: &NamedStudy, profile: Profile) -> Result<Study, Complaint> {
+pub(crate) fn parse(found: &NamedStudy, profile: StudyProfile) -> Result<Study, Complaint> {
     let NamedStudy { folder, place } = found;
     let mut plain = folder.clone();
-    let is_set = plain.files.remove(Folder::SET).is_some();
+    let is_set = plain.files.remove(StudyFolder::SET).is_some();
     // The study's own mistakes are pointed at in its file, which knows nothing of set values.
     let study = Study::parse(&plain, profile)
         .map_err(|problems| Complaint::of_problems(folder, place, &problems))?;
@@ -100,13 +101,13 @@ pub(crate) fn parse(found: &NamedStudy, profile: Profile) -> Result<Study, Compl
 }
 
 /// The line of set.toml without which a study would not have this mistake.
-fn blamed<'f>(folder: &'f Folder, profile: Profile, message: &str) -> Option<&'f str> {
-    let lines: Vec<&str> = folder.files[Folder::SET].lines().collect();
+fn blamed<'f>(folder: &'f StudyFolder, profile: StudyProfile, message: &str) -> Option<&'f str> {
+    let lines: Vec<&str> = folder.files[StudyFolder::SET].lines().collect();
     let is_to_blame = |without: &usize| {
         let mut others = folder.clone();
         let text = lines.iter().enumerate().filter(|(at, _)| at != without);
         let text = text.map(|(_, line)| format!("{line}\n")).collect();
-        others.files.insert(Folder::SET.to_owned(), text);
+        others.files.insert(StudyFolder::SET.to_owned(), text);
         let problems = Study::parse(&others, profile).err();
         problems.is_none_or(|found| found.iter().all(|problem| problem.message != message))
     };
@@ -135,7 +136,7 @@ mod tests {
         for folder in shipped {
             let place = folder.name.clone();
             let found = NamedStudy { folder, place };
-            for profile in Profile::of(&found.folder) {
+            for profile in StudyProfile::of(&found.folder) {
                 assert!(parse(&found, profile).is_ok(), "{} in {profile}", found.place);
             }
         }

@@ -2,8 +2,8 @@
 
 use report::cell_words;
 use serde_json::{Value, json};
-use spec::Figure;
-use verdict::{Cell, FilledTable};
+use spec::ColumnFigure;
+use verdict::{FilledTable, TableCell};
 
 use crate::summary::wrapped;
 use console::terminal::{self, FAINT, STRONG, styled};
@@ -100,31 +100,33 @@ pub(crate) fn json(tables: &[FilledTable<'_>]) -> Vec<Value> {
     tables.iter().map(table).collect()
 }
 
-fn kind(figure: &Figure) -> &'static str {
+fn kind(figure: &ColumnFigure) -> &'static str {
     match figure {
-        Figure::Value(_) => "value",
-        Figure::Fact(_) => "fact",
-        Figure::Trials(_) => "trials",
-        Figure::Count(_) => "count",
-        Figure::Rate(_) => "rate",
-        Figure::Median(_) => "p50",
-        Figure::Max(_) => "max",
-        Figure::Sum(_) => "sum",
+        ColumnFigure::Value(_) => "value",
+        ColumnFigure::Fact(_) => "fact",
+        ColumnFigure::Trials(_) => "trials",
+        ColumnFigure::Count(_) => "count",
+        ColumnFigure::Rate(_) => "rate",
+        ColumnFigure::Median(_) => "p50",
+        ColumnFigure::Max(_) => "max",
+        ColumnFigure::Sum(_) => "sum",
     }
 }
 
-fn cell(cell: &Cell) -> Value {
+fn cell(cell: &TableCell) -> Value {
     match cell {
-        Cell::Nothing => Value::Null,
-        Cell::Value(interval) => {
+        TableCell::Nothing => Value::Null,
+        TableCell::Value(interval) => {
             json!({ "value": interval.point, "low": interval.low, "high": interval.high, "n": interval.n })
         }
-        Cell::Fact(text) => json!(text),
-        Cell::Trials(trials) => json!(trials),
-        Cell::Count { count, of } => json!({ "count": count, "of": of }),
-        Cell::Rate(low, high) => json!({ "low": low, "high": high }),
-        Cell::Sum { value, count, of, .. } => json!({ "value": value, "count": count, "of": of }),
-        Cell::Figure { value, .. } => json!(value),
+        TableCell::Fact(text) => json!(text),
+        TableCell::Trials(trials) => json!(trials),
+        TableCell::Count { count, of } => json!({ "count": count, "of": of }),
+        TableCell::Rate(low, high) => json!({ "low": low, "high": high }),
+        TableCell::Sum { value, count, of, .. } => {
+            json!({ "value": value, "count": count, "of": of })
+        }
+        TableCell::Figure { value, .. } => json!(value),
     }
 }
 

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use anstyle::Style;
 use record::Trial;
-use spec::{ClaimKind, Rank, Study};
+use spec::{ClaimKind, ClaimRank, Study};
 use terms::figure;
-use verdict::{ClaimMeasurement, ClaimVerdict, Judgement, Verdict};
+use verdict::{ClaimMeasurement, ClaimVerdict, StudyVerdicts, Verdict};
 
 use crate::records::Opened;
 use crate::study_tables;
@@ -15,7 +15,7 @@ use console::terminal::{self, BAD, FAINT, GOOD, STRONG, UNSURE, styled};
 
 /// Prints harm, the answer, the tables that answer the question, a line a claim, the other tables, what clients
 /// saw, and the noise of the machine.
-pub(crate) fn print(opened: &Opened, judgement: &Judgement) {
+pub(crate) fn print(opened: &Opened, judgement: &StudyVerdicts) {
     let (trials, facts) = (opened.reader.trials(), &opened.reader.header().facts);
     terminal::result("");
     for harm in &judgement.harm {
@@ -134,7 +134,7 @@ pub(crate) fn print_ways_on(report: &Path, again: &str) {
 fn cells(claim: &ClaimVerdict) -> [String; 4] {
     let words = claim.words();
     let verdict = match (claim.kind, claim.rank) {
-        (ClaimKind::Finding, Rank::Headline) => format!("{words}      headline"),
+        (ClaimKind::Finding, ClaimRank::Headline) => format!("{words}      headline"),
         (ClaimKind::Finding, _) => words.to_owned(),
         (ClaimKind::Invariant | ClaimKind::Control, _) => {
             format!("{words}      {}", claim.kind.name())
@@ -148,7 +148,7 @@ fn published(claim: &ClaimVerdict) -> String {
 }
 
 /// `1.31 [1.27, 1.35]`
-fn shown(interval: &stats::Interval) -> String {
+fn shown(interval: &stats::ConfidenceInterval) -> String {
     let (value, range) = terms::figure_with_interval(interval.point, interval.low, interval.high);
     format!("{value} {range}")
 }

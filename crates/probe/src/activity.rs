@@ -25,7 +25,7 @@ use std::{
 };
 
 use server::Conninfo;
-use tail::Activity;
+use tail::ActivitySamples;
 
 use crate::error::ProbeError;
 use agreement::{Names, Pair, learned_name, trusted};
@@ -59,7 +59,7 @@ impl Drop for Sampling {
 #[derive(Debug)]
 pub struct SampledActivity {
     /// The samples.
-    pub activity: Activity,
+    pub activity: ActivitySamples,
     /// Notes on what could not be read.
     pub notes: Vec<String>,
     /// Transactions of the sampler's session.

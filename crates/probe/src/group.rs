@@ -15,7 +15,7 @@ use std::{
     time::Instant,
 };
 
-use os::usage::{self, Io, Stat, Switches};
+use os::usage::{self, ContextSwitches, ProcessIo, ProcessStat};
 use record::Moment;
 use spec::metrics;
 
@@ -33,7 +33,7 @@ const ATTEMPTS: usize = 4;
 /// # Errors
 /// The system's error when there is no such process or no `/proc`.
 pub fn cpu_time_ns(root_pid: u32) -> io::Result<u64> {
-    Stat::read(root_pid)?;
+    ProcessStat::read(root_pid)?;
     let scan = scan(&[(root_pid, Extent::Tree)], Clock::from(Instant::now()))?;
     let usage = scan.usages.get(&root_pid).ok_or(io::ErrorKind::NotFound)?;
     Ok(usage.totals.cpu_ns)
@@ -48,7 +48,7 @@ pub struct ServerUse {
 
 /// Resources that a server's processes have used since the first reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Used {
+pub struct GroupUsage {
     /// CPU time, user and system, in nanoseconds.
     pub cpu_ns: u64,
     /// Context switches, voluntary and not.
@@ -66,14 +66,14 @@ impl ServerUse {
     ///
     /// # Errors
     /// The system's error when there is no such process or no `/proc`.
-    pub fn read(&mut self) -> io::Result<Used> {
-        Stat::read(self.root_pid)?;
+    pub fn read(&mut self) -> io::Result<GroupUsage> {
+        ProcessStat::read(self.root_pid)?;
         let Scan { at, usages, .. } = scan(&self.group.roots, Clock::from(Instant::now()))?;
         // Everything that was counted, whatever of it a second would show.
         self.group.readings(&usages, at, f64::INFINITY);
         let cpu_ns = usages.get(&self.root_pid).ok_or(io::ErrorKind::NotFound)?.totals.cpu_ns;
-        let Switches { voluntary, involuntary } = self.group.switches;
-        Ok(Used { cpu_ns, switches: voluntary + involuntary })
+        let ContextSwitches { voluntary, involuntary } = self.group.switches;
+        Ok(GroupUsage { cpu_ns, switches: voluntary + involuntary })
     }
 }
 
@@ -191,8 +191,8 @@ struct Group {
     totals: HashMap<u32, Totals>,
     began: bool,
     cpu: Shown,
-    switches: Switches,
-    io: Option<Io>,
+    switches: ContextSwitches,
+    io: Option<ProcessIo>,
     members: HashMap<(u32, u64), Seen>,
 }
 
@@ -201,8 +201,8 @@ struct Group {
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     cpu_ns: u64,
-    switches: Option<Switches>,
-    io: Option<Io>,
+    switches: Option<ContextSwitches>,
+    io: Option<ProcessIo>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -210,7 +210,7 @@ struct Totals {
     started: u64,
     cpu_ns: u64,
     ticks: [u64; 2],
-    io: Option<Io>,
+    io: Option<ProcessIo>,
 }
 
 impl Group {
@@ -222,7 +222,7 @@ impl Group {
             for (member, cpu_ns) in &usage.members {
                 let key = (member.pid, member.started);
                 let seen = self.look(member, *cpu_ns, before.remove(&key));
-                totals.io = totals.io.into_iter().chain(seen.io).reduce(Io::plus);
+                totals.io = totals.io.into_iter().chain(seen.io).reduce(ProcessIo::plus);
                 self.members.insert(key, seen);
             }
             self.account(root, totals);
@@ -244,15 +244,15 @@ impl Group {
         readings
     }
 
-    fn look(&mut self, member: &Stat, cpu_ns: u64, before: Option<Seen>) -> Seen {
+    fn look(&mut self, member: &ProcessStat, cpu_ns: u64, before: Option<Seen>) -> Seen {
         if let Some(before) = before.filter(|before| before.cpu_ns == cpu_ns) {
             return before;
         }
-        let (switches, io) = (Switches::read(member), Io::read(member.pid));
+        let (switches, io) = (ContextSwitches::read(member), ProcessIo::read(member.pid));
         if let Some(now) = switches {
             let then = match before {
                 Some(before) => before.switches.unwrap_or(now),
-                None if self.began => Switches::default(),
+                None if self.began => ContextSwitches::default(),
                 None => now,
             };
             self.switches.voluntary += now.voluntary.saturating_sub(then.voluntary);
@@ -311,7 +311,7 @@ impl Totals {
 struct Usage {
     totals: Totals,
     /// Each with its own CPU time, in nanoseconds.
-    members: Vec<(Stat, u64)>,
+    members: Vec<(ProcessStat, u64)>,
 }
 
 /// Readings of all roots.
@@ -335,7 +335,8 @@ fn scan(roots: &[(u32, Extent)], clock: Clock) -> io::Result<Scan> {
         let before: Vec<_> = roots.iter().map(|(root, _)| reaped(*root)).collect();
         let began = clock.now();
         let table = usage::all()?;
-        let by_pid: HashMap<u32, Stat> = table.iter().map(|stat| (stat.pid, *stat)).collect();
+        let by_pid: HashMap<u32, ProcessStat> =
+            table.iter().map(|stat| (stat.pid, *stat)).collect();
         let usages: HashMap<u32, Usage> = roots
             .iter()
             .filter_map(|(root, extent)| {
@@ -356,10 +357,10 @@ fn scan(roots: &[(u32, Extent)], clock: Clock) -> io::Result<Scan> {
     }
 }
 
-fn usage(members: Vec<Stat>, extent: Extent, ns_per_tick: u64) -> Usage {
+fn usage(members: Vec<ProcessStat>, extent: Extent, ns_per_tick: u64) -> Usage {
     let started = members.first().map_or(0, |root| root.started);
     let mut totals = Totals { started, ..Totals::default() };
-    let account = |member: Stat| {
+    let account = |member: ProcessStat| {
         let own_ns = usage::own_cpu_ns(&member, ns_per_tick);
         let reaped = if extent == Extent::Tree { member.reaped } else { [0, 0] };
         totals.cpu_ns += own_ns + (reaped[0] + reaped[1]) * ns_per_tick;
@@ -372,12 +373,12 @@ fn usage(members: Vec<Stat>, extent: Extent, ns_per_tick: u64) -> Usage {
 }
 
 fn reaped(pid: u32) -> Option<[u64; 2]> {
-    Some(Stat::read(pid).ok()?.reaped)
+    Some(ProcessStat::read(pid).ok()?.reaped)
 }
 
 /// `root` and everything descended from it, `root` first.
-fn tree(table: &[Stat], root: &Stat) -> Vec<Stat> {
-    let mut children: HashMap<u32, Vec<&Stat>> = HashMap::new();
+fn tree(table: &[ProcessStat], root: &ProcessStat) -> Vec<ProcessStat> {
+    let mut children: HashMap<u32, Vec<&ProcessStat>> = HashMap::new();
     for stat in table {
         children.entry(stat.parent).or_default().push(stat);
     }
@@ -425,7 +426,7 @@ mod tests {
         let mut child = shell(&format!("(sh -c '{BURN}'; true); echo x; read line"));
         wait_for_output(&mut child);
         let living = cpu_time_ns(child.id()).unwrap();
-        assert!(Stat::read(child.id()).unwrap().reaped != [0, 0]);
+        assert!(ProcessStat::read(child.id()).unwrap().reaped != [0, 0]);
         assert!(living >= 30_000_000, "{living} ns for 200,000 rounds of a shell loop");
         drop(child.stdin.take());
         child.wait().unwrap();
@@ -471,8 +472,14 @@ mod tests {
 
     #[test]
     fn a_tree_holds_grandchildren_and_no_strangers() {
-        let stat =
-            |pid, parent| Stat { pid, parent, own: [0, 0], reaped: [0, 0], threads: 1, started: 0 };
+        let stat = |pid, parent| ProcessStat {
+            pid,
+            parent,
+            own: [0, 0],
+            reaped: [0, 0],
+            threads: 1,
+            started: 0,
+        };
         let table = [stat(1, 0), stat(2, 1), stat(3, 2), stat(4, 1), stat(5, 3)];
         let pids: Vec<u32> = tree(&table, &table[1]).iter().map(|stat| stat.pid).collect();
         assert_eq!(pids, [2, 3, 5]);

@@ -1,7 +1,7 @@
 //! What keeps VACUUM from removing dead rows: the age of the oldest xmin, and its holder; and what becomes of the
 //! tables meanwhile.
 
-use record::{Mark, MarkKind, Moment};
+use record::{MarkKind, Moment, TimelineMark};
 use server::Client;
 use spec::{Metric, metrics};
 
@@ -235,8 +235,8 @@ impl HorizonWatch {
     }
 
     /// A mark for each holder that held the oldest xmin for long.
-    pub(crate) fn marks(self, node: &str) -> Vec<Mark> {
-        let marks = self.held.into_iter().map(|(holder, until)| Mark {
+    pub(crate) fn marks(self, node: &str) -> Vec<TimelineMark> {
+        let marks = self.held.into_iter().map(|(holder, until)| TimelineMark {
             at: holder.since,
             length_ns: until.since(holder.since),
             kind: MarkKind::Horizon,

@@ -1,9 +1,9 @@
 //! Samplers that read the figures of servers and machine, second by second.
 //!
-//! A trial has one sampler ([`Probes::start`] → [`Running::stop`] → [`Readings`]), which gives
+//! A trial has one sampler ([`Probes::start`] → [`RunningSampler::stop`] → [`SamplerReadings`]), which gives
 //! samples once a second on the run's clock, marks from the servers' logs, and for every server
-//! what it did in all ([`Delta`]). Beside it stand what a runner asks for directly: the CPU time
-//! of a server over a window ([`cpu_time_ns`]), a [`Snapshot`] of a server's counters, the
+//! what it did in all ([`CounterDelta`]). Beside it stand what a runner asks for directly: the CPU time
+//! of a server over a window ([`cpu_time_ns`]), a [`CounterSnapshot`] of a server's counters, the
 //! [`residency`] of relations in memory.
 //!
 //! Reading order: `probes` is the sampler and its thread, `node` one server in it, `session` the
@@ -42,14 +42,16 @@ mod versions;
 
 pub use activity::{ActivitySampler, SampledActivity};
 pub use error::ProbeError;
-pub use group::{ServerUse, Used, cpu_time_ns};
+pub use group::{GroupUsage, ServerUse, cpu_time_ns};
 pub use horizon::VacuumHorizon;
-pub use link::Tap;
-pub use log::{CrashKind, CrashSign, Takeover, crash_lines};
-pub use node::Server;
-pub use pooler::Pooler;
-pub use probes::{Config, Cost, Probes, Readings, Running};
+pub use link::LinkReading;
+pub use log::{CrashKind, CrashSign, StandbyTakeover, crash_lines};
+pub use node::WatchedServer;
+pub use pooler::WatchedPooler;
+pub use probes::{Probes, RunningSampler, SamplerConfig, SamplerReadings, SamplingCost};
 pub use remote::{RemoteProbe, serve};
-pub use residency::{Found, Residency, Unseen, residency};
+pub use residency::{RelationResidency, ResidencyFindings, UnreadResidency, residency};
 pub use session::statements;
-pub use snapshot::{Delta, Snapshot, Statement, await_sessions_end, reset_statements};
+pub use snapshot::{
+    CounterDelta, CounterSnapshot, StatementCounters, await_sessions_end, reset_statements,
+};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use fault::link::{LinkCounters, RelayControl, Sockets};
+use fault::link::{LinkCounters, RelayControl, RelaySockets};
 use os::proc_files;
 use serde::{Deserialize, Serialize};
 use spec::metrics;
@@ -11,7 +11,7 @@ use crate::reading::Reading;
 
 /// Place where a link's counters are read.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Tap {
+pub enum LinkReading {
     /// Its relay, by what the paths of the relay's sockets begin with.
     Relay(PathBuf),
     /// An interface in the network namespace of a process, at the server's end.
@@ -26,21 +26,21 @@ pub enum Tap {
 /// A link that is read every second.
 #[derive(Debug)]
 pub(crate) struct Link {
-    tap: Tap,
+    tap: LinkReading,
     control: Option<RelayControl>,
 }
 
 impl Link {
-    pub(crate) fn of(tap: Tap) -> Link {
+    pub(crate) fn of(tap: LinkReading) -> Link {
         Link { tap, control: None }
     }
 
     /// Bytes and packets that have passed so far; nothing while the counters are unknown.
     pub(crate) fn read(&mut self) -> Vec<Reading> {
         let counters = match &self.tap {
-            Tap::Relay(sockets) => {
+            LinkReading::Relay(sockets) => {
                 if self.control.is_none() {
-                    self.control = RelayControl::connect(&Sockets(sockets.clone())).ok();
+                    self.control = RelayControl::connect(&RelaySockets(sockets.clone())).ok();
                 }
                 let counters = self.control.as_mut().and_then(|control| control.counters().ok());
                 if counters.is_none() {
@@ -49,7 +49,7 @@ impl Link {
                 }
                 counters
             }
-            Tap::Interface { pid, name } => i32::try_from(*pid)
+            LinkReading::Interface { pid, name } => i32::try_from(*pid)
                 .ok()
                 .and_then(|pid| proc_files::network_of(pid).ok())
                 .and_then(|text| LinkCounters::of_interface(&text, name)),

@@ -11,7 +11,7 @@ mod follower;
 pub(crate) mod json;
 
 pub(crate) use chronicle::Chronicle;
-pub use chronicle::Takeover;
+pub use chronicle::StandbyTakeover;
 pub use crash::{CrashKind, CrashSign, crash_lines};
 pub(crate) use entry::{Entry, WallClock};
 pub(crate) use follower::Follower;

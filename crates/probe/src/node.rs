@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use record::{Mark, MarkKind, Moment};
+use record::{MarkKind, Moment, TimelineMark};
 use serde::{Deserialize, Serialize};
 use server::Conninfo;
 use spec::metrics;
@@ -20,11 +20,11 @@ use crate::{
     clock::{Clock, ServerClock, Ticks},
     error::ProbeError,
     horizon::HorizonWatch,
-    log::{Chronicle, CrashSign, Follower, Takeover, WallClock},
+    log::{Chronicle, CrashSign, Follower, StandbyTakeover, WallClock},
     looks::Looks,
     reading::{Rates, Reading},
     session::Session,
-    snapshot::{Delta, Snapshot, fact},
+    snapshot::{CounterDelta, CounterSnapshot, fact},
     standbys::Standbys,
     versions::{APPLICATION, CLOCK, REPLICATION_STATE, replication_state},
 };
@@ -40,7 +40,7 @@ const COLLECTOR_LAG: Duration = Duration::from_millis(100);
 
 /// A PostgreSQL server to be watched.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Server {
+pub struct WatchedServer {
     /// The node's name: what its samples and marks are filed under.
     pub node: String,
     /// Conninfo in keyword form, as the load engine reads it. A session in another database than
@@ -62,9 +62,9 @@ pub struct Server {
 /// Results for a server when the sampler stops.
 #[derive(Debug, Default)]
 pub(crate) struct Story {
-    pub(crate) delta: Option<Delta>,
-    pub(crate) marks: Vec<Mark>,
-    pub(crate) takeovers: Vec<Takeover>,
+    pub(crate) delta: Option<CounterDelta>,
+    pub(crate) marks: Vec<TimelineMark>,
+    pub(crate) takeovers: Vec<StandbyTakeover>,
     pub(crate) crashes: Vec<CrashSign>,
     pub(crate) own_transactions: u64,
 }
@@ -72,7 +72,7 @@ pub(crate) struct Story {
 /// Watches `server` until `stop` says so; calls `ready` when its first snapshot is taken, or
 /// can not be taken.
 pub(crate) async fn watch(
-    server: Server,
+    server: WatchedServer,
     clock: Clock,
     book: Rc<RefCell<Book>>,
     mut stop: watch::Receiver<bool>,
@@ -104,7 +104,7 @@ pub(crate) async fn watch(
 }
 
 struct Node {
-    server: Server,
+    server: WatchedServer,
     clock: Clock,
     book: Rc<RefCell<Book>>,
     conninfo: Option<Conninfo>,
@@ -124,7 +124,7 @@ struct Node {
     until_horizon: u64,
     /// Time at which bloat is read again.
     bloat_due: Instant,
-    marks: Vec<Mark>,
+    marks: Vec<TimelineMark>,
     gap: Option<Gap>,
 }
 
@@ -140,7 +140,7 @@ struct Gap {
 }
 
 impl Node {
-    fn of(server: Server, clock: Clock, book: Rc<RefCell<Book>>) -> Node {
+    fn of(server: WatchedServer, clock: Clock, book: Rc<RefCell<Book>>) -> Node {
         let mut node = Node {
             chronicle: Chronicle::of(&server.node, APPLICATION),
             conninfo: None,
@@ -242,7 +242,7 @@ impl Node {
             }
             readings.push(Reading::new(metric, label, value));
         }
-        self.marks.extend(self.standbys.changed(standbys).into_iter().map(|text| Mark {
+        self.marks.extend(self.standbys.changed(standbys).into_iter().map(|text| TimelineMark {
             at: asked,
             length_ns: 0,
             kind: MarkKind::Replication,
@@ -367,7 +367,7 @@ impl Node {
         }
     }
 
-    async fn snapshot(&mut self) -> Option<Snapshot> {
+    async fn snapshot(&mut self) -> Option<CounterSnapshot> {
         let at = self.clock.now();
         let earlier = self.own_transactions;
         let snapshot = self.session.as_mut()?.snapshot().await;
@@ -404,7 +404,7 @@ impl Node {
         }
     }
 
-    async fn finish(mut self, before: Option<Snapshot>, began: Option<f64>) -> Story {
+    async fn finish(mut self, before: Option<CounterSnapshot>, began: Option<f64>) -> Story {
         if self.session.is_none() && self.conninfo.is_some() {
             self.reconnect().await;
         }
@@ -415,7 +415,8 @@ impl Node {
             }
         }
         let after = self.snapshot().await;
-        let delta = before.zip(after).map(|(before, after)| Snapshot::delta(&before, &after));
+        let delta =
+            before.zip(after).map(|(before, after)| CounterSnapshot::delta(&before, &after));
         if delta.is_none() {
             self.note("the server's own counts over the trial are unknown");
         }

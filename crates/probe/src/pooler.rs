@@ -18,7 +18,7 @@ use crate::versions::APPLICATION;
 
 /// A PgBouncer to be watched.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Pooler {
+pub struct WatchedPooler {
     /// The node's name.
     pub node: String,
     /// Conninfo of its console, in keyword form.
@@ -31,7 +31,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(3);
 /// Watches a pooler until `stop` says so. A console that does not answer is asked again a second
 /// later; the first failure becomes a note.
 pub(crate) async fn watch(
-    pooler: Pooler,
+    pooler: WatchedPooler,
     clock: Clock,
     book: Rc<RefCell<Book>>,
     mut stop: watch::Receiver<bool>,
@@ -78,7 +78,10 @@ impl Drop for Console {
     }
 }
 
-async fn ask(pooler: &Pooler, console: &mut Option<Console>) -> Result<Vec<Reading>, String> {
+async fn ask(
+    pooler: &WatchedPooler,
+    console: &mut Option<Console>,
+) -> Result<Vec<Reading>, String> {
     let said = |error: tokio_postgres::Error| server::message::reason(&error);
     if console.is_none() {
         let conninfo = Conninfo::from_keyword_string(&pooler.console);

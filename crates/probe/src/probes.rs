@@ -11,7 +11,7 @@ use std::{
 };
 
 use os::usage::this_thread_cpu_ns;
-use record::{Mark, Moment, Sample};
+use record::{Moment, Sample, TimelineMark};
 use serde::{Deserialize, Serialize};
 use spec::metrics;
 use tokio::{sync::watch, task::LocalSet, time};
@@ -21,13 +21,13 @@ use crate::{
     clock::{Clock, Ticks},
     error::ProbeError,
     group::{Extent, Groups},
-    link::{Link, Tap},
-    log::{CrashSign, Takeover},
+    link::{Link, LinkReading},
+    log::{CrashSign, StandbyTakeover},
     machine::Machine,
-    node::{self, Server, Story},
-    pooler::{self, Pooler},
+    node::{self, Story, WatchedServer},
+    pooler::{self, WatchedPooler},
     reading::{Rates, Reading},
-    snapshot::Delta,
+    snapshot::CounterDelta,
 };
 
 /// The node names of what is no server.
@@ -39,16 +39,16 @@ const SERVERS_MAX: Duration = Duration::from_secs(15);
 
 /// The servers, processes, poolers and links that a sampler watches.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Config {
+pub struct SamplerConfig {
     /// The PostgreSQL servers.
-    pub servers: Vec<Server>,
+    pub servers: Vec<WatchedServer>,
     /// Other parts of the topology whose processes are accounted (poolers, relays): a node's name
     /// and its root process.
     pub processes: Vec<(String, u32)>,
     /// The PgBouncers among them.
-    pub poolers: Vec<Pooler>,
+    pub poolers: Vec<WatchedPooler>,
     /// The links, by name.
-    pub links: Vec<(String, Tap)>,
+    pub links: Vec<(String, LinkReading)>,
     /// The generator's processes, without their children.
     pub generator_pids: Vec<u32>,
 }
@@ -63,7 +63,7 @@ impl Probes {
     ///
     /// What can not be read, a server that is not there included, becomes a note and never fails
     /// a trial.
-    pub fn start(config: Config, origin: Instant) -> Result<Running, ProbeError> {
+    pub fn start(config: SamplerConfig, origin: Instant) -> Result<RunningSampler, ProbeError> {
         let (stop, stopped) = watch::channel(false);
         let (roots, new_roots) = mpsc::channel();
         let (ready, is_ready) = mpsc::channel();
@@ -76,7 +76,7 @@ impl Probes {
             let sampler = Sampler { config, clock: Clock::from(origin), new_roots };
             LocalSet::new().block_on(&runtime, sampler.run(stopped, ready))
         });
-        let running = Running { thread: thread.map_err(system)?, stop, roots };
+        let running = RunningSampler { thread: thread.map_err(system)?, stop, roots };
         let deadline = Instant::now() + SERVERS_MAX;
         for _ in 0..watched {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -90,13 +90,13 @@ impl Probes {
 
 /// A sampler at work.
 #[derive(Debug)]
-pub struct Running {
-    thread: JoinHandle<Readings>,
+pub struct RunningSampler {
+    thread: JoinHandle<SamplerReadings>,
     stop: watch::Sender<bool>,
     roots: mpsc::Sender<(String, u32)>,
 }
 
-impl Running {
+impl RunningSampler {
     /// Tells that `node`'s processes descend from `root_pid` from now on: it was started again.
     pub fn watch_process(&self, node: &str, root_pid: u32) {
         // A sampler that has ended takes no more roots.
@@ -105,38 +105,38 @@ impl Running {
 
     /// Ends the sampling: waits, within bounds, until the clients' sessions have ended, reads the
     /// servers' counters a last time, and hands over everything.
-    pub fn stop(self) -> Readings {
+    pub fn stop(self) -> SamplerReadings {
         // An error means that it has ended already.
         let _ = self.stop.send(true);
-        self.thread.join().unwrap_or_else(|_| Readings {
+        self.thread.join().unwrap_or_else(|_| SamplerReadings {
             notes: vec!["the sampler broke down: its samples are lost".to_owned()],
-            ..Readings::default()
+            ..SamplerReadings::default()
         })
     }
 }
 
 /// Results of a sampler.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Readings {
+pub struct SamplerReadings {
     /// Second by second, in order of time.
     pub samples: Vec<Sample>,
     /// From the servers' logs, in order of time.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<TimelineMark>,
     /// The standbys that commits came to wait for, from the servers' logs, in order of time.
-    pub takeovers: Vec<Takeover>,
+    pub takeovers: Vec<StandbyTakeover>,
     /// Signs of crashes and damage, from the servers' logs, in order of time.
     pub crashes: Vec<CrashSign>,
     /// Counts of each server from start to stop, by node; without those that could not tell.
-    pub deltas: BTreeMap<String, Delta>,
+    pub deltas: BTreeMap<String, CounterDelta>,
     /// Notes for the reader: what could not be read, and why.
     pub notes: Vec<String>,
     /// Cost of the sampling.
-    pub cost: Cost,
+    pub cost: SamplingCost,
 }
 
 /// Cost of the sampling itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Cost {
+pub struct SamplingCost {
     /// CPU time of the sampler's thread, in nanoseconds.
     pub cpu_ns: u64,
     /// From start to stop, in nanoseconds.
@@ -148,23 +148,23 @@ pub struct Cost {
 }
 
 struct Sampler {
-    config: Config,
+    config: SamplerConfig,
     clock: Clock,
     new_roots: mpsc::Receiver<(String, u32)>,
 }
 
 impl Sampler {
-    async fn run(self, stopped: watch::Receiver<bool>, ready: mpsc::Sender<()>) -> Readings {
+    async fn run(self, stopped: watch::Receiver<bool>, ready: mpsc::Sender<()>) -> SamplerReadings {
         let (began, cpu_before) = (Instant::now(), this_thread_cpu_ns());
         let book = Rc::new(RefCell::new(Book::default()));
-        let watch = |server: &Server| {
+        let watch = |server: &WatchedServer| {
             let (book, ready) = (Rc::clone(&book), ready.clone());
             let tell = move || ready.send(()).unwrap_or_default();
             let story = node::watch(server.clone(), self.clock, book, stopped.clone(), tell);
             (server.node.clone(), tokio::task::spawn_local(story))
         };
         let servers: Vec<_> = self.config.servers.iter().map(watch).collect();
-        let watch = |one: &Pooler| {
+        let watch = |one: &WatchedPooler| {
             let (book, ready) = (Rc::clone(&book), ready.clone());
             let tell = move || ready.send(()).unwrap_or_default();
             tokio::task::spawn_local(pooler::watch(
@@ -177,7 +177,7 @@ impl Sampler {
         };
         let poolers: Vec<_> = self.config.poolers.iter().map(watch).collect();
         self.watch_machine(&book, stopped.clone(), &ready, cpu_before).await;
-        let mut readings = Readings::default();
+        let mut readings = SamplerReadings::default();
         for (name, story) in servers {
             match time::timeout(SERVERS_MAX, story).await {
                 Ok(Ok(story)) => readings.take(name, story),
@@ -229,7 +229,7 @@ struct Host {
 }
 
 impl Host {
-    fn of(config: &Config) -> Host {
+    fn of(config: &SamplerConfig) -> Host {
         let mut groups = Groups::default();
         groups.watch(GENERATOR, &config.generator_pids, Extent::Alone);
         for server in &config.servers {
@@ -275,9 +275,9 @@ impl Host {
     }
 }
 
-impl Readings {
+impl SamplerReadings {
     /// Adds what another sampler has read of other servers.
-    pub fn add(&mut self, other: Readings) {
+    pub fn add(&mut self, other: SamplerReadings) {
         self.samples.extend(other.samples);
         self.samples.sort_by_key(|sample| sample.at);
         self.marks.extend(other.marks);

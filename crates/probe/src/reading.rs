@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use record::{Moment, Sample};
-use spec::{Kind, Metric};
+use spec::{Metric, MetricKind};
 
 /// One number as some probe read it.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,8 +40,8 @@ impl Rates {
             .into_iter()
             .filter_map(|reading| {
                 let value = match reading.metric.kind {
-                    Kind::Gauge | Kind::Total => reading.value,
-                    Kind::Rate => self.rate(at, &reading)?,
+                    MetricKind::Gauge | MetricKind::Total => reading.value,
+                    MetricKind::Rate => self.rate(at, &reading)?,
                 };
                 value.is_finite().then(|| Sample {
                     at,

@@ -19,12 +19,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ProbeError;
 use crate::group::cpu_time_ns;
-use crate::probes::{Config, GENERATOR, MACHINE, Probes, Readings};
+use crate::probes::{GENERATOR, MACHINE, Probes, SamplerConfig, SamplerReadings};
 
 /// First message to a sampler.
 #[derive(Debug, Serialize, Deserialize)]
 struct Order {
-    config: Config,
+    config: SamplerConfig,
     /// Time of the monotonic clock there when the run began, in nanoseconds.
     origin_ns: u64,
 }
@@ -33,7 +33,7 @@ struct Order {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Word {
-    /// [`crate::Running::watch_process`].
+    /// [`crate::RunningSampler::watch_process`].
     Watch { node: String, pid: u32 },
     /// [`cpu_time_ns`] of this process and its descendants.
     Cpu(u32),
@@ -52,7 +52,7 @@ enum Answer {
     /// The first samples; more follow.
     Samples(Vec<Sample>),
     /// Everything else.
-    Readings(Box<Readings>),
+    Readings(Box<SamplerReadings>),
 }
 
 /// Serves the rig over `input` and `output` until it has handed over its readings, or the input ends.
@@ -167,7 +167,11 @@ impl RemoteProbe {
     ///
     /// # Errors
     /// [`ProbeError::Host`] when the host is lost or gives the sampler no thread.
-    pub fn start(host: &Host, config: Config, origin_ns: u64) -> Result<RemoteProbe, ProbeError> {
+    pub fn start(
+        host: &Host,
+        config: SamplerConfig,
+        origin_ns: u64,
+    ) -> Result<RemoteProbe, ProbeError> {
         let name = host.entry().name.clone();
         let failed = |why: String| ProbeError::Host { host: name.clone(), why };
         let (mut process, output) = host.start(Role::Probe).map_err(|loss| failed(loss.why))?;
@@ -214,7 +218,7 @@ impl RemoteProbe {
     /// Ends the sampling and hands over everything, on the clock of the run. `course` is what is known
     /// of the host's clock, and `origin_ns` the run's beginning on this machine's monotonic clock. What
     /// was read of the host itself is filed under `machine NAME`.
-    pub fn stop(self, course: &ClockModel, origin_ns: u64) -> Readings {
+    pub fn stop(self, course: &ClockModel, origin_ns: u64) -> SamplerReadings {
         self.say(&Word::Stop);
         let readings = gather(|| self.hear(), samples_bytes_max(self.began.elapsed()));
         let mut readings = readings.unwrap_or_else(|why| lost(&self.host, &why));
@@ -245,7 +249,10 @@ fn bytes_of(sample: &Sample) -> usize {
 }
 
 /// Everything that a sampler hands over, which takes no more memory than that.
-fn gather(hear: impl Fn() -> Result<Answer, String>, bytes_max: usize) -> Result<Readings, String> {
+fn gather(
+    hear: impl Fn() -> Result<Answer, String>,
+    bytes_max: usize,
+) -> Result<SamplerReadings, String> {
     let (mut all, mut bytes) = (Vec::new(), 0_usize);
     loop {
         match hear()? {
@@ -255,7 +262,7 @@ fn gather(hear: impl Fn() -> Result<Answer, String>, bytes_max: usize) -> Result
             }
             Answer::Readings(readings) => {
                 let samples = all.into_iter().chain(readings.samples).collect();
-                return Ok(Readings { samples, ..*readings });
+                return Ok(SamplerReadings { samples, ..*readings });
             }
             _ => return Err(BUG.to_owned()),
         }
@@ -270,7 +277,7 @@ fn gather(hear: impl Fn() -> Result<Answer, String>, bytes_max: usize) -> Result
 
 /// Has readings speak of the run's clock, and of which host they are.
 fn translate(
-    readings: &mut Readings,
+    readings: &mut SamplerReadings,
     host: &str,
     origin_there_ns: u64,
     run_moment: impl Fn(u64) -> Moment,
@@ -316,9 +323,9 @@ fn run_moment(course: &ClockModel, origin_ns: u64, there_ns: u64) -> Moment {
     Moment(u64::try_from(exact).unwrap_or(0))
 }
 
-fn lost(host: &str, why: &str) -> Readings {
+fn lost(host: &str, why: &str) -> SamplerReadings {
     let note = format!("the samples of host {host} are lost: {why}");
-    Readings { notes: vec![note], ..Readings::default() }
+    SamplerReadings { notes: vec![note], ..SamplerReadings::default() }
 }
 
 fn json(line: &impl Serialize) -> String {
@@ -375,7 +382,7 @@ mod tests {
         check(&[&samples, "\"runs\""], Err(BUG));
         check(&[&samples, "{\"bogus\":1}"], Err("unknown variant `bogus`"));
         let samples = serde_json::from_str(&format!("[{sample}]")).unwrap();
-        let mut readings = Readings { samples, ..Readings::default() };
+        let mut readings = SamplerReadings { samples, ..SamplerReadings::default() };
         translate(&mut readings, "h", 7, Moment);
         assert_eq!(
             (readings.samples[0].at, &*readings.samples[0].node),

@@ -10,7 +10,7 @@ use crate::error::ProbeError;
 /// Places of the blocks of one relation; of a partitioned table, those of all its partitions
 /// together.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Residency {
+pub struct RelationResidency {
     /// The relation, as it was asked for.
     pub relation: String,
     /// Size of its main fork, in bytes.
@@ -21,7 +21,7 @@ pub struct Residency {
     pub shared_buffers: Option<f64>,
 }
 
-impl Residency {
+impl RelationResidency {
     /// Share that lies in memory at least. A block may lie in both places, so that the greater
     /// share is certain and the sum is not.
     pub fn in_memory(&self) -> Option<f64> {
@@ -32,35 +32,35 @@ impl Residency {
 
 /// Places of the blocks of some relations.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Found {
+pub struct ResidencyFindings {
     /// Each relation that is there.
-    pub relations: Vec<Residency>,
+    pub relations: Vec<RelationResidency>,
     /// The places that could not be looked into.
-    pub unseen: Vec<Unseen>,
+    pub unseen: Vec<UnreadResidency>,
     /// Notes on everything else that could not be found out.
     pub notes: Vec<String>,
 }
 
 /// A place that could not be looked into, because the database lacks an extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unseen {
+pub struct UnreadResidency {
     /// The place where blocks may lie.
     pub place: &'static str,
     /// The extension that would tell.
     pub extension: &'static str,
 }
 
-impl fmt::Display for Unseen {
+impl fmt::Display for UnreadResidency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Unseen { place, extension } = self;
+        let UnreadResidency { place, extension } = self;
         write!(f, "share in {place} unknown: extension {extension} is not in this database")
     }
 }
 
 /// Looks where the blocks of `relations` (tables or indexes, as SQL names them) lie.
-pub fn residency(client: &mut Client, relations: &[&str]) -> Result<Found, ProbeError> {
-    let mut all = Found::default();
-    let Found { relations: found, unseen, notes } = &mut all;
+pub fn residency(client: &mut Client, relations: &[&str]) -> Result<ResidencyFindings, ProbeError> {
+    let mut all = ResidencyFindings::default();
+    let ResidencyFindings { relations: found, unseen, notes } = &mut all;
     let os_cache = extension(client, OS_CACHE, unseen)?;
     let buffers = extension(client, SHARED_BUFFERS, unseen)?;
     for relation in relations {
@@ -81,7 +81,7 @@ pub fn residency(client: &mut Client, relations: &[&str]) -> Result<Found, Probe
                 }
             }
         };
-        found.push(Residency {
+        found.push(RelationResidency {
             relation: (*relation).to_owned(),
             bytes: bytes.unsigned_abs(),
             os_cache: share(&os_cache, os_cache_sql),
@@ -91,15 +91,17 @@ pub fn residency(client: &mut Client, relations: &[&str]) -> Result<Found, Probe
     Ok(all)
 }
 
-const OS_CACHE: Unseen = Unseen { place: "the page cache", extension: "pgfincore" };
-const SHARED_BUFFERS: Unseen = Unseen { place: "shared_buffers", extension: "pg_buffercache" };
+const OS_CACHE: UnreadResidency =
+    UnreadResidency { place: "the page cache", extension: "pgfincore" };
+const SHARED_BUFFERS: UnreadResidency =
+    UnreadResidency { place: "shared_buffers", extension: "pg_buffercache" };
 
 /// The schema of the extension that looks into a place; where the database has none, the place is
 /// one that is not seen.
 fn extension(
     client: &mut Client,
-    place: Unseen,
-    unseen: &mut Vec<Unseen>,
+    place: UnreadResidency,
+    unseen: &mut Vec<UnreadResidency>,
 ) -> Result<Option<String>, ProbeError> {
     let row = client.query_opt(SCHEMA, &[&place.extension]).map_err(during)?;
     if row.is_none() {
@@ -158,7 +160,8 @@ mod tests {
     #[test]
     fn the_greater_share_is_certain() {
         let check = |os_cache, shared_buffers, expected| {
-            let residency = Residency { relation: "t".into(), bytes: 0, os_cache, shared_buffers };
+            let residency =
+                RelationResidency { relation: "t".into(), bytes: 0, os_cache, shared_buffers };
             assert_eq!(residency.in_memory(), expected);
         };
         check(Some(0.25), Some(0.75), Some(0.75));

@@ -15,7 +15,7 @@ use tokio_postgres::{
 use crate::{
     error::ProbeError,
     horizon,
-    snapshot::{self, Snapshot},
+    snapshot::{self, CounterSnapshot},
     versions::{self, Part},
 };
 
@@ -140,11 +140,11 @@ impl Session {
     }
 
     /// Everything counted so far, this session's own transactions told first.
-    pub(crate) async fn snapshot(&mut self) -> Result<(Snapshot, Notes), ProbeError> {
+    pub(crate) async fn snapshot(&mut self) -> Result<(CounterSnapshot, Notes), ProbeError> {
         self.tell().await?;
         // What this session does from here on is told after the snapshot.
         let own_transactions = self.own_transactions;
-        let mut snapshot = Snapshot { own_transactions, ..Snapshot::default() };
+        let mut snapshot = CounterSnapshot { own_transactions, ..CounterSnapshot::default() };
         snapshot.add_counters(&self.sample().await?);
         self.count(1);
         let mut notes = Vec::new();

@@ -9,7 +9,7 @@ use std::{
 use postgres::Row;
 use serde::{Deserialize, Serialize};
 use server::Client;
-use spec::{Kind, Metric, metrics};
+use spec::{Metric, MetricKind, metrics};
 
 use crate::{
     error::ProbeError,
@@ -19,11 +19,11 @@ use crate::{
 /// Everything that a server had counted at one moment: its counters by name and label as in the
 /// catalogue, and, where `pg_stat_statements` is installed, every statement's.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Snapshot {
+pub struct CounterSnapshot {
     pub(crate) counters: BTreeMap<(String, String), f64>,
     /// Times at which the server started and its statistics began, as the server says.
     pub(crate) identity: BTreeMap<String, f64>,
-    pub(crate) statements: Option<BTreeMap<StatementKey, Statement>>,
+    pub(crate) statements: Option<BTreeMap<StatementKey, StatementCounters>>,
     /// Of the counted transactions, those of the probe itself.
     pub(crate) own_transactions: u64,
 }
@@ -34,7 +34,7 @@ pub(crate) type StatementKey = (i64, bool);
 
 /// Figures of one normalised statement, all users together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Statement {
+pub struct StatementCounters {
     /// Its text, with parameters for constants, at most 2,000 characters.
     pub query: String,
     /// True if a client sent it; false for one inside a function.
@@ -55,12 +55,12 @@ pub struct Statement {
 
 /// Counts of a server between two snapshots.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Delta {
+pub struct CounterDelta {
     /// Increase of every counter: the catalogue's name → label → increase, in the unit of the
     /// metric's rate times a second (`db_commits` in transactions, `wal_bytes` in bytes).
     pub counters: BTreeMap<String, BTreeMap<String, f64>>,
     /// Figures of each statement, longest total time first; none without `pg_stat_statements`.
-    pub statements: Option<Vec<Statement>>,
+    pub statements: Option<Vec<StatementCounters>>,
     /// False when the server was started again, crashed, or had its statistics reset in between:
     /// then it has counted since that only, and no count can be compared with the clients'.
     pub is_continuous: bool,
@@ -71,18 +71,18 @@ pub struct Delta {
     pub own_transactions: u64,
 }
 
-impl Snapshot {
+impl CounterSnapshot {
     /// Asks the server now, for `database`.
     ///
     /// Sessions tell what they did when they end, or after a second or more of idleness: let the
     /// clients leave first, and wait for it with [`await_sessions_end`]. What `client`'s own session did is
-    /// not all told either; a [`Running`](crate::Running) sampler's deltas know their own share.
-    pub fn take(client: &mut Client, database: &str) -> Result<Snapshot, ProbeError> {
+    /// not all told either; a [`RunningSampler`](crate::Running) sampler's deltas know their own share.
+    pub fn take(client: &mut Client, database: &str) -> Result<CounterSnapshot, ProbeError> {
         let during = |source| ProbeError::Query { what: "read the server's statistics", source };
         let version = client.query_one(VERSION, &[]).map_err(during)?;
         let parts = versions::parts(major(&version));
         let rows = client.query(&versions::statement(&parts), &[&database]).map_err(during)?;
-        let mut snapshot = Snapshot::default();
+        let mut snapshot = CounterSnapshot::default();
         snapshot.add_counters(&rows);
         let during = |source| ProbeError::Query { what: "read pg_stat_statements", source };
         if let Some(row) = client.query_opt(EXTENSION, &[]).map_err(during)? {
@@ -93,7 +93,7 @@ impl Snapshot {
     }
 
     /// Difference between two snapshots of the same server.
-    pub fn delta(before: &Snapshot, after: &Snapshot) -> Delta {
+    pub fn delta(before: &CounterSnapshot, after: &CounterSnapshot) -> CounterDelta {
         let mut counters: BTreeMap<String, BTreeMap<String, f64>> = BTreeMap::new();
         let mut is_continuous = before.identity == after.identity;
         for ((metric, label), value) in &after.counters {
@@ -121,7 +121,7 @@ impl Snapshot {
             before.zip(after).is_some_and(|(before, after)| before != after)
         });
         let has_restarted = begun.contains(&true);
-        Delta { counters, statements, is_continuous, has_restarted, own_transactions }
+        CounterDelta { counters, statements, is_continuous, has_restarted, own_transactions }
     }
 
     pub(crate) fn add_counters(&mut self, rows: &[Row]) {
@@ -129,7 +129,7 @@ impl Snapshot {
             let (name, label, Some(value)) = fact(row) else { continue };
             if [POSTMASTER_START, STATISTICS_RESET, CHECKPOINTER_START].contains(&name) {
                 self.identity.insert(name.to_owned(), value);
-            } else if spec::metric(name).is_some_and(|metric| metric.kind == Kind::Rate) {
+            } else if spec::metric(name).is_some_and(|metric| metric.kind == MetricKind::Rate) {
                 self.counters.insert((name.to_owned(), label.to_owned()), value);
             }
         }
@@ -138,7 +138,7 @@ impl Snapshot {
     pub(crate) fn add_statements(&mut self, rows: &[Row]) {
         let statements = rows.iter().map(|row| {
             let count = |column: usize| row.get::<_, Option<f64>>(column).unwrap_or(0.0);
-            let statement = Statement {
+            let statement = StatementCounters {
                 query: row.get::<_, Option<String>>(2).unwrap_or_default(),
                 toplevel: row.get(1),
                 calls: count(3) as u64,
@@ -154,14 +154,14 @@ impl Snapshot {
     }
 }
 
-impl Statement {
+impl StatementCounters {
     /// Share of block requests that shared_buffers served; none when there were none.
     pub fn hit_ratio(&self) -> Option<f64> {
         ratio(self.shared_blocks_hit as f64, self.shared_blocks_read as f64)
     }
 
-    fn since(&self, before: &Statement) -> Statement {
-        Statement {
+    fn since(&self, before: &StatementCounters) -> StatementCounters {
+        StatementCounters {
             query: self.query.clone(),
             toplevel: self.toplevel,
             calls: self.calls.saturating_sub(before.calls),
@@ -174,7 +174,7 @@ impl Statement {
     }
 }
 
-impl Delta {
+impl CounterDelta {
     /// Increase of the counter `metric`, all labels together; none when the server does not tell.
     pub fn counter(&self, metric: &Metric) -> Option<f64> {
         Some(self.counters.get(metric.name)?.values().sum())
@@ -290,8 +290,8 @@ fn ratio(part: f64, rest: f64) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn snapshot(counters: &[(&str, f64)], started: f64, calls: &[(i64, u64)]) -> Snapshot {
-        Snapshot {
+    fn snapshot(counters: &[(&str, f64)], started: f64, calls: &[(i64, u64)]) -> CounterSnapshot {
+        CounterSnapshot {
             counters: counters
                 .iter()
                 .map(|(name, value)| (((*name).to_owned(), String::new()), *value))
@@ -302,13 +302,13 @@ mod tests {
                 calls
                     .iter()
                     .map(|(id, calls)| {
-                        let statement = Statement {
+                        let statement = StatementCounters {
                             query: format!("SELECT {id}"),
                             toplevel: *id != 9,
                             calls: *calls,
                             shared_blocks_hit: *calls * 3,
                             shared_blocks_read: *calls,
-                            ..Statement::default()
+                            ..StatementCounters::default()
                         };
                         ((*id, *id != 9), statement)
                     })
@@ -323,7 +323,7 @@ mod tests {
             |n: f64| [("db_commits", n), ("db_blocks_hit", n), ("db_blocks_read", n / 3.0)];
         let before = snapshot(&counters(30.0), 1.0, &[(1, 5), (2, 7)]);
         let after = snapshot(&counters(90.0), 1.0, &[(1, 5), (2, 17), (3, 4), (9, 99)]);
-        let mut delta = Snapshot::delta(&before, &after);
+        let mut delta = CounterSnapshot::delta(&before, &after);
         assert!(delta.is_continuous);
         assert_eq!(delta.counter(&metrics::DB_COMMITS), Some(60.0));
         assert_eq!(delta.counter(&metrics::WAL_FPI), None);
@@ -340,8 +340,8 @@ mod tests {
     #[test]
     fn a_server_that_began_anew_is_told() {
         let before = snapshot(&[("db_commits", 30.0)], 1.0, &[(1, 5)]);
-        let check = |after: Snapshot, commits: f64, calls: u64| {
-            let delta = Snapshot::delta(&before, &after);
+        let check = |after: CounterSnapshot, commits: f64, calls: u64| {
+            let delta = CounterSnapshot::delta(&before, &after);
             assert!(!delta.is_continuous);
             assert_eq!(delta.counter(&metrics::DB_COMMITS), Some(commits));
             assert_eq!(delta.calls(|_| true), Some(calls));
@@ -352,8 +352,8 @@ mod tests {
 
     #[test]
     fn nothing_asked_of_the_cache_has_no_ratio() {
-        assert_eq!(Delta::default().hit_ratio(), None);
-        assert_eq!(Statement::default().hit_ratio(), None);
-        assert_eq!(Delta::default().calls(|_| true), None);
+        assert_eq!(CounterDelta::default().hit_ratio(), None);
+        assert_eq!(StatementCounters::default().hit_ratio(), None);
+        assert_eq!(CounterDelta::default().calls(|_| true), None);
     }
 }

@@ -20,19 +20,19 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Conditions, Doubt, Sort};
+use crate::{FigureClass, FigureDoubt, MeasuringConditions};
 
-pub use background::Background;
-pub use instances::{Floor, Instances, Renewal, SPREAD_ASSUMED};
-pub use metric::Metric;
+pub use background::SideBackgroundWork;
+pub use instances::{InstanceFindings, NoiseFloor, SPREAD_ASSUMED, ServerRenewal};
+pub use metric::ComparedMetric;
 pub use production::{ChangedSetting, GivenOfProduction};
 pub use rare::{OpenRisk, RareEvents, SideStandstills, with_standstills};
-pub use ratio::Ratio;
+pub use ratio::MetricRatio;
 pub use reservation::{VerdictReservation, WorkLeft};
-pub use shown::{PlannedLooks, Shown};
+pub use shown::{PairResults, PlannedLooks};
 pub use slowdown::{ExecutedPlan, PlanNode, SlowdownCure, SlowdownReason, WrongEstimate};
 pub use statements::{ProductionForecast, StatementComparison, StatementTimes, StatementVerdict};
-pub use tails::Tails;
+pub use tails::ComparedTails;
 pub use work::WorkComparison;
 
 /// The part of a record's first page that only `pgrig compare` has: what was asked, and what the sides are.
@@ -47,12 +47,12 @@ pub struct Comparison {
     /// pgbench's options, which say what the load is; empty with a study.
     pub workload: String,
     /// Side A.
-    pub a: Side,
+    pub a: ComparisonSide,
     /// Side B.
-    pub b: Side,
+    pub b: ComparisonSide,
     /// The point of a study whose load it is; none where pgbench's options say what the load is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub point: Option<Point>,
+    pub point: Option<ComparedPoint>,
     /// True if B is a copy of A on purpose.
     #[serde(rename = "self")]
     pub is_self: bool,
@@ -78,7 +78,7 @@ pub struct Comparison {
     /// The deciding figures' intervals hold together at this level, the others each by itself.
     pub confidence: f64,
     /// The figures that the answer rests on, at least one; it begins with the first.
-    pub decides: Vec<Metric>,
+    pub decides: Vec<ComparedMetric>,
     /// Defaults and build options of the servers that differ without being asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<ServerDifference>,
@@ -138,7 +138,7 @@ pub enum FailOn {
 /// One side.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Side {
+pub struct ComparisonSide {
     /// The variant of a study whose servers these are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
@@ -163,7 +163,7 @@ pub struct Side {
 /// The point of a study at which two variants are compared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Point {
+pub struct ComparedPoint {
     /// The study's name.
     pub study: String,
     /// The scenario.
@@ -172,7 +172,7 @@ pub struct Point {
     pub axes: BTreeMap<String, String>,
 }
 
-impl Point {
+impl ComparedPoint {
     /// `pool/reads clients=16`
     #[must_use]
     pub fn words(&self) -> String {
@@ -202,7 +202,7 @@ pub enum DataOrigin {
 /// Reason why a comparison ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stop {
+pub enum ComparisonStop {
     /// It has not ended, or never began.
     #[default]
     Running,
@@ -220,18 +220,18 @@ pub enum Stop {
     OtherWork,
 }
 
-impl Stop {
+impl ComparisonStop {
     /// For people.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
-            Stop::Running => "it is still running",
-            Stop::Precision => "the precision is reached",
-            Stop::Decided => "the threshold is decided",
-            Stop::Time => "the time is over",
-            Stop::Interrupted => "interrupted",
-            Stop::Died => "a client failed",
-            Stop::OtherWork => "B does something else",
+            ComparisonStop::Running => "it is still running",
+            ComparisonStop::Precision => "the precision is reached",
+            ComparisonStop::Decided => "the threshold is decided",
+            ComparisonStop::Time => "the time is over",
+            ComparisonStop::Interrupted => "interrupted",
+            ComparisonStop::Died => "a client failed",
+            ComparisonStop::OtherWork => "B does something else",
         }
     }
 }
@@ -239,7 +239,7 @@ impl Stop {
 /// Conclusion about one figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum FigureVerdict {
     /// B is better by more than chance.
     Better,
     /// B is worse by more than chance.
@@ -250,15 +250,15 @@ pub enum Verdict {
     CannotTell,
 }
 
-impl Verdict {
+impl FigureVerdict {
     /// For people.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
-            Verdict::Better => "better",
-            Verdict::Worse => "worse",
-            Verdict::Equal => "equal",
-            Verdict::CannotTell => "cannot tell",
+            FigureVerdict::Better => "better",
+            FigureVerdict::Worse => "worse",
+            FigureVerdict::Equal => "equal",
+            FigureVerdict::CannotTell => "cannot tell",
         }
     }
 
@@ -266,7 +266,7 @@ impl Verdict {
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
-            Verdict::CannotTell => "cannot_tell",
+            FigureVerdict::CannotTell => "cannot_tell",
             other => other.words(),
         }
     }
@@ -275,9 +275,9 @@ impl Verdict {
 /// One figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Figure {
+pub struct ComparisonFigure {
     /// Metric of the figure.
-    pub metric: Metric,
+    pub metric: ComparedMetric,
     /// The unit of the sides' values.
     pub unit: String,
     /// Of side A.
@@ -285,14 +285,14 @@ pub struct Figure {
     /// Of side B.
     pub b: f64,
     /// B ÷ A; none where there is too little to compute an interval from.
-    pub b_over_a: Option<Ratio>,
+    pub b_over_a: Option<MetricRatio>,
     /// Conclusion about it.
-    pub verdict: Verdict,
+    pub verdict: FigureVerdict,
     /// True if the answer rests on it.
     pub deciding: bool,
 }
 
-impl Figure {
+impl ComparisonFigure {
     /// True if both sides show next to nothing of it, and so no quotient: 0 and 0 are equal.
     #[must_use]
     pub fn is_of_nothing(&self) -> bool {
@@ -318,11 +318,11 @@ impl Figure {
     /// The doubt about the conditions that keeps it from being judged. One that pulls quotients
     /// towards 1 matters only where the whole interval is within this threshold of 1.
     #[must_use]
-    pub fn refusal(&self, conditions: &Conditions, threshold: f64) -> Option<Doubt> {
+    pub fn refusal(&self, conditions: &MeasuringConditions, threshold: f64) -> Option<FigureDoubt> {
         let sort = match (self.metric, self.metric.quantile()) {
-            (Metric::Throughput, _) => Sort::Rate,
-            (_, Some(_)) => Sort::Latency,
-            _ => Sort::Use,
+            (ComparedMetric::Throughput, _) => FigureClass::Rate,
+            (_, Some(_)) => FigureClass::Latency,
+            _ => FigureClass::Use,
         };
         let is_near_one = self.b_over_a.as_ref().is_some_and(|ratio| ratio.is_within(threshold));
         conditions.doubts().into_iter().find(|doubt| doubt.refuses(sort, is_near_one))
@@ -330,9 +330,9 @@ impl Figure {
 
     /// The same, with what the conditions leave of its verdict.
     #[must_use]
-    pub fn under(self, conditions: &Conditions, threshold: f64) -> Figure {
+    pub fn under(self, conditions: &MeasuringConditions, threshold: f64) -> ComparisonFigure {
         match self.refusal(conditions, threshold) {
-            Some(_) => Figure { verdict: Verdict::CannotTell, ..self },
+            Some(_) => ComparisonFigure { verdict: FigureVerdict::CannotTell, ..self },
             None => self,
         }
     }
@@ -352,7 +352,7 @@ impl Figure {
 /// The share of the clients' time that went to one kind of wait.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Wait {
+pub struct WaitKindShare {
     /// `IO:DataFileRead`; `CPU` for no wait.
     pub event: String,
     /// Share of the samples of active clients on A, 0..1.
@@ -368,9 +368,9 @@ pub struct PlanPair {
     /// The statement as it was explained, its variables filled in.
     pub statement: String,
     /// On A.
-    pub a: Plan,
+    pub a: QueryPlan,
     /// On B.
-    pub b: Plan,
+    pub b: QueryPlan,
 }
 
 impl PlanPair {
@@ -384,7 +384,7 @@ impl PlanPair {
 /// The planner's plan for a statement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Plan {
+pub struct QueryPlan {
     /// The planner's total cost.
     pub cost: f64,
     /// The rows that it expects.
@@ -396,7 +396,7 @@ pub struct Plan {
 /// Profile of the servers' CPU time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Profile {
+pub struct CpuProfile {
     /// Duration of the profile in seconds.
     pub seconds: f64,
     /// Of A and of B: a line for each stack, its functions from the outermost, between semicolons,
@@ -411,7 +411,7 @@ pub const OCTET_PAIRS: usize = 4;
 /// The state of a comparison after a segment: what was measured from one restart to the next.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Look {
+pub struct InterimLook {
     /// Pairs until then.
     pub pairs: usize,
     /// Since measuring began.
@@ -421,9 +421,9 @@ pub struct Look {
     /// True if the sides had exchanged their files: B the original, A the copy.
     pub is_exchanged: bool,
     /// Value, lower and upper bound of each ratio that has an interval.
-    pub ratios: BTreeMap<Metric, [f64; 3]>,
+    pub ratios: BTreeMap<ComparedMetric, [f64; 3]>,
     /// Work of the servers of A and of B besides the load in this segment.
-    pub background: [Background; 2],
+    pub background: [SideBackgroundWork; 2],
 }
 
 impl Comparison {
@@ -459,14 +459,14 @@ impl Comparison {
 
     /// The figure that the answer begins with.
     #[must_use]
-    pub fn headline(&self) -> Metric {
-        self.decides.first().copied().unwrap_or(Metric::Throughput)
+    pub fn headline(&self) -> ComparedMetric {
+        self.decides.first().copied().unwrap_or(ComparedMetric::Throughput)
     }
 
     /// The name that it was given; else the load that it compares under.
     #[must_use]
     pub fn title(&self) -> String {
-        let load = self.point.as_ref().map_or(self.workload.clone(), Point::words);
+        let load = self.point.as_ref().map_or(self.workload.clone(), ComparedPoint::words);
         match (&self.name, load.as_str()) {
             (Some(name), _) => name.clone(),
             (None, "") => "compare".to_owned(),
@@ -481,34 +481,44 @@ mod tests {
 
     #[test]
     fn a_figure_says_its_unit_once() {
-        let title = |metric: Metric, unit: &str| {
-            let (unit, verdict) = (unit.to_owned(), Verdict::Equal);
-            Figure { metric, unit, a: 1.0, b: 1.0, b_over_a: None, verdict, deciding: false }
-                .title()
+        let title = |metric: ComparedMetric, unit: &str| {
+            let (unit, verdict) = (unit.to_owned(), FigureVerdict::Equal);
+            ComparisonFigure {
+                metric,
+                unit,
+                a: 1.0,
+                b: 1.0,
+                b_over_a: None,
+                verdict,
+                deciding: false,
+            }
+            .title()
         };
-        assert_eq!(title(Metric::P50, "ms"), "median latency, ms");
-        assert_eq!(title(Metric::Wal, "bytes"), "WAL per transaction, bytes");
-        let switches = title(Metric::ContextSwitches, "switches");
+        assert_eq!(title(ComparedMetric::P50, "ms"), "median latency, ms");
+        assert_eq!(title(ComparedMetric::Wal, "bytes"), "WAL per transaction, bytes");
+        let switches = title(ComparedMetric::ContextSwitches, "switches");
         assert_eq!(switches, "context switches per transaction");
     }
 
     #[test]
     fn a_wait_for_a_cpu_refuses_what_is_within_the_threshold_and_stays_the_reason() {
-        let conditions = Conditions { run_delay_share_max: 0.1, ..Conditions::default() };
-        let check = |value: f64, verdict: Verdict, expected: Verdict| {
+        let conditions =
+            MeasuringConditions { run_delay_share_max: 0.1, ..MeasuringConditions::default() };
+        let check = |value: f64, verdict: FigureVerdict, expected: FigureVerdict| {
             let (low, high) = (value * 0.99, value * 1.01);
             let (confidence, n, method) = (0.95, 9, String::new());
-            let ratio = Ratio { value, low, high, confidence, n, method };
+            let ratio = MetricRatio { value, low, high, confidence, n, method };
             let unit = "1/s".to_owned();
-            let metric = Metric::Throughput;
+            let metric = ComparedMetric::Throughput;
             let (b_over_a, deciding) = (Some(ratio), true);
-            let figure = Figure { metric, unit, a: 1.0, b: value, b_over_a, verdict, deciding };
+            let figure =
+                ComparisonFigure { metric, unit, a: 1.0, b: value, b_over_a, verdict, deciding };
             let figure = figure.under(&conditions, 0.03);
             assert_eq!(figure.verdict, expected, "{value}");
             let is_refused = figure.refusal(&conditions, 0.03).is_some();
-            assert_eq!(is_refused, expected == Verdict::CannotTell, "{value}");
+            assert_eq!(is_refused, expected == FigureVerdict::CannotTell, "{value}");
         };
-        check(1.0, Verdict::Equal, Verdict::CannotTell);
-        check(0.9, Verdict::Worse, Verdict::Worse);
+        check(1.0, FigureVerdict::Equal, FigureVerdict::CannotTell);
+        check(0.9, FigureVerdict::Worse, FigureVerdict::Worse);
     }
 }

@@ -4,12 +4,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Generator;
+use crate::GeneratorCost;
 
 /// Observations of machine and generator while sides were loaded in turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Conditions {
+pub struct MeasuringConditions {
     /// The busiest generator thread of any segment, as a share of it.
     pub busy_share_max: f64,
     /// The largest share of the clients' waiting that passed while the generator waited for a CPU.
@@ -33,7 +33,7 @@ pub struct Conditions {
     pub failed_share_max: f64,
     /// The share of failed transactions of A and of B.
     pub failed_shares: [f64; 2],
-    /// Bounds of B's share less A's at [`Conditions::FAILED_CONFIDENCE`], from segment to segment. None where
+    /// Bounds of B's share less A's at [`MeasuringConditions::FAILED_CONFIDENCE`], from segment to segment. None where
     /// transactions failed and there are fewer than two segments, and in records of earlier versions.
     #[serde(default)]
     pub failed_difference: Option<[f64; 2]>,
@@ -52,7 +52,7 @@ pub enum FailedMore {
 
 /// Reason why figures are doubtful.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Doubt {
+pub enum FigureDoubt {
     /// A generator thread was busy for this share of a segment.
     Busy(f64),
     /// The generator waited for a CPU during this share of what its clients waited.
@@ -73,7 +73,7 @@ pub enum Doubt {
 
 /// A figure, as far as doubts make a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sort {
+pub enum FigureClass {
     /// Transactions a second.
     Rate,
     /// A time that clients waited.
@@ -82,7 +82,7 @@ pub enum Sort {
     Use,
 }
 
-impl Conditions {
+impl MeasuringConditions {
     /// Above this share of CPU time that the hypervisor took away, a machine is not the one that was
     /// asked about. Six rounds on a quiet machine give an interval of ± 5 %, in which less is lost.
     pub const STEAL_SHARE_MAX: f64 = 0.05;
@@ -95,28 +95,37 @@ impl Conditions {
     pub const CROWD_PER_CPU_MAX: f64 = 0.5;
 
     /// The doubt that others use the machine.
-    pub fn crowd(&self) -> Option<Doubt> {
+    pub fn crowd(&self) -> Option<FigureDoubt> {
         let (runnable, cores) = self.runnable_others.zip(self.cores)?;
-        let is_crowd = runnable > Conditions::CROWD_PER_CPU_MAX * cores as f64;
-        is_crowd.then_some(Doubt::Crowd(runnable, cores))
+        let is_crowd = runnable > MeasuringConditions::CROWD_PER_CPU_MAX * cores as f64;
+        is_crowd.then_some(FigureDoubt::Crowd(runnable, cores))
     }
     /// The confidence of the difference of the sides' failures. One in 200 identical sides that fail is said to
     /// fail more: the figures that decide hold together at 95 %, and this is beside them.
     pub const FAILED_CONFIDENCE: f64 = 0.99;
 
     /// Every doubt.
-    pub fn doubts(&self) -> Vec<Doubt> {
-        let share =
-            |doubt: fn(f64) -> Doubt, share: f64, most: f64| (share > most).then(|| doubt(share));
+    pub fn doubts(&self) -> Vec<FigureDoubt> {
+        let share = |doubt: fn(f64) -> FigureDoubt, share: f64, most: f64| {
+            (share > most).then(|| doubt(share))
+        };
         let all = [
-            self.is_other_work.then_some(Doubt::OtherWork),
-            self.is_other_ground.then_some(Doubt::OtherGround),
+            self.is_other_work.then_some(FigureDoubt::OtherWork),
+            self.is_other_ground.then_some(FigureDoubt::OtherGround),
             self.crowd(),
-            share(Doubt::Busy, self.busy_share_max, Generator::BUSY_SHARE_MAX),
-            share(Doubt::RunDelay, self.run_delay_share_max, Generator::RUN_DELAY_SHARE_MAX),
-            share(Doubt::Steal, self.steal_share, Conditions::STEAL_SHARE_MAX),
-            self.is_rate_missed.then_some(Doubt::RateMissed),
-            share(Doubt::Failed, self.failed_share_max, Conditions::FAILED_SHARE_MAX),
+            share(FigureDoubt::Busy, self.busy_share_max, GeneratorCost::BUSY_SHARE_MAX),
+            share(
+                FigureDoubt::RunDelay,
+                self.run_delay_share_max,
+                GeneratorCost::RUN_DELAY_SHARE_MAX,
+            ),
+            share(FigureDoubt::Steal, self.steal_share, MeasuringConditions::STEAL_SHARE_MAX),
+            self.is_rate_missed.then_some(FigureDoubt::RateMissed),
+            share(
+                FigureDoubt::Failed,
+                self.failed_share_max,
+                MeasuringConditions::FAILED_SHARE_MAX,
+            ),
         ];
         all.into_iter().flatten().collect()
     }
@@ -126,7 +135,9 @@ impl Conditions {
         let is_without = self.failed_shares[1] == 0.0;
         match self.failed_difference {
             Some([low, _]) if low > 0.0 => FailedMore::Shown,
-            Some([_, high]) if high <= Conditions::FAILED_SHARE_MAX => FailedMore::NotShown,
+            Some([_, high]) if high <= MeasuringConditions::FAILED_SHARE_MAX => {
+                FailedMore::NotShown
+            }
             _ if is_without => FailedMore::NotShown,
             _ => FailedMore::Unknown,
         }
@@ -143,7 +154,7 @@ impl Conditions {
             };
         };
         let [low, high] = bounds.map(|bound| terms::percent(bound).replace(" %", ""));
-        let confidence = Conditions::FAILED_CONFIDENCE * 100.0;
+        let confidence = MeasuringConditions::FAILED_CONFIDENCE * 100.0;
         let tested = match self.failed_more() {
             FailedMore::Shown => "B fails more",
             FailedMore::NotShown | FailedMore::Unknown => "no difference is shown",
@@ -155,17 +166,23 @@ impl Conditions {
     }
 }
 
-impl Doubt {
+impl FigureDoubt {
     /// True if the doubt keeps a figure from being judged. `is_near_one` means that the conclusion
     /// holds only for a quotient near 1: the generator's wait for a CPU adds to both sides alike,
     /// and pulls every quotient towards 1.
-    pub fn refuses(self, sort: Sort, is_near_one: bool) -> bool {
+    pub fn refuses(self, sort: FigureClass, is_near_one: bool) -> bool {
         match (self, sort) {
-            (Doubt::OtherWork | Doubt::OtherGround, _) => true,
+            (FigureDoubt::OtherWork | FigureDoubt::OtherGround, _) => true,
             // Both sides have the same others: they widen intervals.
-            (_, Sort::Use) | (Doubt::Crowd(..), _) => false,
-            (Doubt::RunDelay(_), _) => is_near_one,
-            (Doubt::Busy(_) | Doubt::Steal(_) | Doubt::RateMissed | Doubt::Failed(_), _) => true,
+            (_, FigureClass::Use) | (FigureDoubt::Crowd(..), _) => false,
+            (FigureDoubt::RunDelay(_), _) => is_near_one,
+            (
+                FigureDoubt::Busy(_)
+                | FigureDoubt::Steal(_)
+                | FigureDoubt::RateMissed
+                | FigureDoubt::Failed(_),
+                _,
+            ) => true,
         }
     }
 
@@ -173,31 +190,33 @@ impl Doubt {
     pub fn words(self) -> String {
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         match self {
-            Doubt::Busy(share) => format!(
+            FigureDoubt::Busy(share) => format!(
                 "a generator thread was busy for {} of a segment, and was the limit (more threads: -j)",
                 percent(share)
             ),
-            Doubt::RunDelay(share) => format!(
+            FigureDoubt::RunDelay(share) => format!(
                 "the generator waited for a CPU during {} of what clients waited, which pulls \
                  quotients towards 1 (fewer clients, or a machine with more CPUs)",
                 percent(share)
             ),
-            Doubt::Steal(share) => {
+            FigureDoubt::Steal(share) => {
                 format!("the hypervisor took {} of the CPU time away", percent(share))
             }
-            Doubt::Crowd(runnable, cores) => format!(
+            FigureDoubt::Crowd(runnable, cores) => format!(
                 "the machine is used by others: {runnable:.0} runnable on {cores} CPU{}",
                 if cores == 1 { "" } else { "s" }
             ),
-            Doubt::RateMissed => {
+            FigureDoubt::RateMissed => {
                 "a side did not reach its rate: latencies depend on how long it was loaded"
                     .to_owned()
             }
-            Doubt::OtherWork => "B does something else than A with the same statements".to_owned(),
-            Doubt::OtherGround => {
+            FigureDoubt::OtherWork => {
+                "B does something else than A with the same statements".to_owned()
+            }
+            FigureDoubt::OtherGround => {
                 "the sides differ in what no option has named (--differs)".to_owned()
             }
-            Doubt::Failed(share) => {
+            FigureDoubt::Failed(share) => {
                 format!("{:.1} % of a side's transactions failed", share * 100.0)
             }
         }
@@ -210,31 +229,35 @@ mod tests {
 
     #[test]
     fn each_doubt_has_its_condition_and_its_effect() {
-        let none = Conditions::default();
-        let check = |conditions: Conditions, words: &str, refused: [bool; 4]| {
+        let none = MeasuringConditions::default();
+        let check = |conditions: MeasuringConditions, words: &str, refused: [bool; 4]| {
             let doubts = conditions.doubts();
             let [doubt] = doubts.as_slice() else { panic!("{doubts:?}") };
             assert!(doubt.words().contains(words), "{doubt:?}");
-            let figures = [(Sort::Rate, false), (Sort::Rate, true), (Sort::Latency, false)];
+            let figures = [
+                (FigureClass::Rate, false),
+                (FigureClass::Rate, true),
+                (FigureClass::Latency, false),
+            ];
             let of = |(sort, near)| doubt.refuses(sort, near);
             let [rate, near, latency] = figures.map(of);
-            assert_eq!([rate, near, latency, of((Sort::Use, true))], refused, "{doubt:?}");
+            assert_eq!([rate, near, latency, of((FigureClass::Use, true))], refused, "{doubt:?}");
         };
         assert_eq!(none.doubts(), []);
         let all = [true, true, true, false];
-        check(Conditions { busy_share_max: 0.92, ..none }, "busy for 92 %", all);
-        check(Conditions { steal_share: 0.2, ..none }, "took 20 %", all);
-        check(Conditions { failed_share_max: 0.025, ..none }, "2.5 %", all);
-        let crowd = Conditions { runnable_others: Some(14.2), cores: Some(2), ..none };
+        check(MeasuringConditions { busy_share_max: 0.92, ..none }, "busy for 92 %", all);
+        check(MeasuringConditions { steal_share: 0.2, ..none }, "took 20 %", all);
+        check(MeasuringConditions { failed_share_max: 0.025, ..none }, "2.5 %", all);
+        let crowd = MeasuringConditions { runnable_others: Some(14.2), cores: Some(2), ..none };
         check(crowd, "used by others: 14 runnable on 2 CPUs", [false; 4]);
-        assert_eq!(Conditions { runnable_others: Some(0.9), ..crowd }.crowd(), None);
-        let delay = Conditions { run_delay_share_max: 0.1, ..none };
+        assert_eq!(MeasuringConditions { runnable_others: Some(0.9), ..crowd }.crowd(), None);
+        let delay = MeasuringConditions { run_delay_share_max: 0.1, ..none };
         check(delay, "10 % of what clients waited", [false, true, false, false]);
-        let missed = Conditions { is_rate_missed: true, ..none };
+        let missed = MeasuringConditions { is_rate_missed: true, ..none };
         check(missed, "did not reach its rate", all);
-        let other = Conditions { is_other_work: true, ..none };
+        let other = MeasuringConditions { is_other_work: true, ..none };
         check(other, "does something else", [true; 4]);
-        let ground = Conditions { is_other_ground: true, ..none };
+        let ground = MeasuringConditions { is_other_ground: true, ..none };
         check(ground, "no option has named", [true; 4]);
     }
 }

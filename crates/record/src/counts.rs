@@ -16,7 +16,7 @@ pub type SqlStateCounts = BTreeMap<String, u64>;
 /// not tried again, is in none of them; its errors are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Counts {
+pub struct TransactionCounts {
     /// Transactions that ended well.
     pub transactions: u64,
     /// Transactions never started because they were already later than the latency limit.
@@ -44,7 +44,7 @@ pub struct Counts {
     pub errors: SqlStateCounts,
 }
 
-impl Counts {
+impl TransactionCounts {
     /// Transactions that ended well within their deadline: all that ended well, where there is none.
     pub fn good(&self) -> u64 {
         self.transactions.saturating_sub(self.missed)
@@ -66,7 +66,7 @@ impl Counts {
     }
 
     /// Adds the counts of another lane, second or generator.
-    pub fn add(&mut self, other: &Counts) {
+    pub fn add(&mut self, other: &TransactionCounts) {
         self.transactions += other.transactions;
         self.skipped += other.skipped;
         self.retried += other.retried;

@@ -6,90 +6,90 @@ use serde::{Deserialize, Serialize};
 /// The end of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is", content = "why")]
-pub enum Ending {
+pub enum AttemptEnding {
     /// It ran to its end, and its figures count.
     Done,
     /// It ran to its end, but its figures do not count by themselves.
-    Void(Reason<VoidKind>),
+    Void(EndingReason<VoidKind>),
     /// It was not run.
-    Skipped(Reason<SkipKind>),
+    Skipped(EndingReason<SkipKind>),
     /// It broke.
-    Failed(Reason<Fault>),
+    Failed(EndingReason<FaultyParty>),
     /// The user interrupted it. Its figures do not count.
-    Interrupted(Reason<Interruption>),
+    Interrupted(EndingReason<InterruptedState>),
 }
 
-impl Ending {
+impl AttemptEnding {
     /// An attempt whose figures do not count by themselves.
-    pub fn void(kind: VoidKind, text: impl Into<String>) -> Ending {
-        Ending::Void(Reason { kind, text: text.into() })
+    pub fn void(kind: VoidKind, text: impl Into<String>) -> AttemptEnding {
+        AttemptEnding::Void(EndingReason { kind, text: text.into() })
     }
 
     /// A trial that was not run.
-    pub fn skipped(kind: SkipKind, text: impl Into<String>) -> Ending {
-        Ending::Skipped(Reason { kind, text: text.into() })
+    pub fn skipped(kind: SkipKind, text: impl Into<String>) -> AttemptEnding {
+        AttemptEnding::Skipped(EndingReason { kind, text: text.into() })
     }
 
     /// An attempt that broke.
-    pub fn failed(fault: Fault, text: impl Into<String>) -> Ending {
-        Ending::Failed(Reason { kind: fault, text: text.into() })
+    pub fn failed(fault: FaultyParty, text: impl Into<String>) -> AttemptEnding {
+        AttemptEnding::Failed(EndingReason { kind: fault, text: text.into() })
     }
 
     /// An attempt that the user interrupted.
-    pub fn interrupted(kind: Interruption, text: impl Into<String>) -> Ending {
-        Ending::Interrupted(Reason { kind, text: text.into() })
+    pub fn interrupted(kind: InterruptedState, text: impl Into<String>) -> AttemptEnding {
+        AttemptEnding::Interrupted(EndingReason { kind, text: text.into() })
     }
 
     /// True if it may have shown what nobody has seen: no later attempt makes up for it.
     pub fn stays_open(&self) -> bool {
         match self {
-            Ending::Done | Ending::Skipped(_) => false,
+            AttemptEnding::Done | AttemptEnding::Skipped(_) => false,
             // Its actions were not what the study asks for, or nothing was done at all.
-            Ending::Void(reason) => reason.kind != VoidKind::NotSteady,
-            Ending::Failed(reason) => !reason.kind.is_excused(),
-            Ending::Interrupted(reason) => reason.kind == Interruption::Unchecked,
+            AttemptEnding::Void(reason) => reason.kind != VoidKind::NotSteady,
+            AttemptEnding::Failed(reason) => !reason.kind.is_excused(),
+            AttemptEnding::Interrupted(reason) => reason.kind == InterruptedState::Unchecked,
         }
     }
 
     /// True if it was measured to its end: it is done, or only its unsteadiness stands against it.
     pub fn is_complete(&self) -> bool {
-        *self == Ending::Done || self.is_unsteady()
+        *self == AttemptEnding::Done || self.is_unsteady()
     }
 
     /// True if only an unsteady throughput stands against it: then the trial may be run again.
     pub fn is_unsteady(&self) -> bool {
-        matches!(self, Ending::Void(Reason { kind: VoidKind::NotSteady, .. }))
+        matches!(self, AttemptEnding::Void(EndingReason { kind: VoidKind::NotSteady, .. }))
     }
 
     /// True if only an action that came too late stands against it: then the trial may be run again.
     pub fn is_late(&self) -> bool {
-        matches!(self, Ending::Void(Reason { kind: VoidKind::Late, .. }))
+        matches!(self, AttemptEnding::Void(EndingReason { kind: VoidKind::Late, .. }))
     }
 
     /// True if the trial is still to be run to its end: a resumed run makes another attempt.
     pub fn is_open(&self) -> bool {
-        matches!(self, Ending::Failed(_) | Ending::Interrupted(_))
+        matches!(self, AttemptEnding::Failed(_) | AttemptEnding::Interrupted(_))
     }
 
     /// One word for it.
     pub fn word(&self) -> &'static str {
         match self {
-            Ending::Done => "done",
-            Ending::Void(_) => "void",
-            Ending::Skipped(_) => "skipped",
-            Ending::Failed(_) => "failed",
-            Ending::Interrupted(_) => "interrupted",
+            AttemptEnding::Done => "done",
+            AttemptEnding::Void(_) => "void",
+            AttemptEnding::Skipped(_) => "skipped",
+            AttemptEnding::Failed(_) => "failed",
+            AttemptEnding::Interrupted(_) => "interrupted",
         }
     }
 
     /// The reason why it does not count, for people; empty if it counts.
     pub fn why(&self) -> &str {
         match self {
-            Ending::Done => "",
-            Ending::Void(reason) => &reason.text,
-            Ending::Skipped(reason) => &reason.text,
-            Ending::Failed(reason) => &reason.text,
-            Ending::Interrupted(reason) => &reason.text,
+            AttemptEnding::Done => "",
+            AttemptEnding::Void(reason) => &reason.text,
+            AttemptEnding::Skipped(reason) => &reason.text,
+            AttemptEnding::Failed(reason) => &reason.text,
+            AttemptEnding::Interrupted(reason) => &reason.text,
         }
     }
 
@@ -103,7 +103,7 @@ impl Ending {
 /// A kind, and a text for people that nothing decides by.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Reason<K> {
+pub struct EndingReason<K> {
     /// The kind, on which decisions rest.
     pub kind: K,
     /// The text, for people.
@@ -111,7 +111,7 @@ pub struct Reason<K> {
 }
 
 /// Note on an attempt for its reader.
-pub type Note = Reason<NoteKind>;
+pub type Note = EndingReason<NoteKind>;
 
 impl Note {
     /// A note.
@@ -145,7 +145,7 @@ pub enum SkipKind {
 /// Party whose fault it is that an attempt broke. To blame anything but a server takes a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fault {
+pub enum FaultyParty {
     /// A server's: it died unasked, answered with an error of its own, or did not answer.
     Server,
     /// It is not known; it may have been a server's.
@@ -165,26 +165,32 @@ pub enum Fault {
     ServerHost,
 }
 
-impl Fault {
+impl FaultyParty {
     /// Name of the party, for people.
     pub fn words(self) -> &'static str {
         match self {
-            Fault::Server => "a server's fault",
-            Fault::Unknown => "whose fault is not known",
-            Fault::Study => "the study's fault",
-            Fault::Machine => "the machine's fault",
-            Fault::Rig => "the rig's fault",
-            Fault::LeakedSession => "session state leaked through a pooler",
-            Fault::GeneratorHost => "a generator host's fault",
-            Fault::ServerHost => "a host's fault",
+            FaultyParty::Server => "a server's fault",
+            FaultyParty::Unknown => "whose fault is not known",
+            FaultyParty::Study => "the study's fault",
+            FaultyParty::Machine => "the machine's fault",
+            FaultyParty::Rig => "the rig's fault",
+            FaultyParty::LeakedSession => "session state leaked through a pooler",
+            FaultyParty::GeneratorHost => "a generator host's fault",
+            FaultyParty::ServerHost => "a host's fault",
         }
     }
 
     /// True if it is proven that no server had a part in it: a later attempt may make up for it.
     pub fn is_excused(self) -> bool {
         match self {
-            Fault::Server | Fault::Unknown | Fault::LeakedSession | Fault::ServerHost => false,
-            Fault::Study | Fault::Machine | Fault::Rig | Fault::GeneratorHost => true,
+            FaultyParty::Server
+            | FaultyParty::Unknown
+            | FaultyParty::LeakedSession
+            | FaultyParty::ServerHost => false,
+            FaultyParty::Study
+            | FaultyParty::Machine
+            | FaultyParty::Rig
+            | FaultyParty::GeneratorHost => true,
         }
     }
 }
@@ -192,7 +198,7 @@ impl Fault {
 /// The state of knowledge about an attempt that the user interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Interruption {
+pub enum InterruptedState {
     /// No client had connected yet: there was nothing that could go wrong under load.
     BeforeLoad,
     /// Its servers ran and answered, none had crashed, and what the clients' ledger has was there.

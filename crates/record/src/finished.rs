@@ -10,19 +10,19 @@ use crate::allowance::Allowance;
 use crate::counts::COUNT_MAX;
 use crate::error::{Error, io as io_error};
 use crate::inside::Inside;
-use crate::{Interval, Mark, PublishedWay, Sample, Trial, files, weight};
+use crate::{LoadInterval, PublishedWay, Sample, TimelineMark, Trial, files, weight};
 
 /// A trial and everything that lies beside it.
 #[derive(Clone, Debug)]
-pub struct Finished {
+pub struct FinishedTrial {
     /// The trial.
     pub trial: Trial,
     /// Counts of the clients, one for each second and workload.
-    pub intervals: Vec<Interval>,
+    pub intervals: Vec<LoadInterval>,
     /// Readings of the probes.
     pub samples: Vec<Sample>,
     /// Events.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<TimelineMark>,
     /// The last lines of server logs, node → text: for trials in which something broke.
     pub logs: BTreeMap<String, String>,
 }
@@ -44,7 +44,7 @@ const LINES_BYTES_MAX: u64 = 1 << 30;
 const LOG_BYTES_MAX: u64 = 8 << 20;
 
 /// Writes all files of a trial into an empty directory.
-pub(crate) fn write(finished: &Finished, directory: &Path) -> Result<(), Error> {
+pub(crate) fn write(finished: &FinishedTrial, directory: &Path) -> Result<(), Error> {
     let trial = finite(&finished.trial);
     files::write(&directory.join(TRIAL), |out| files::json(out, &trial))?;
     files::write(&directory.join(INTERVALS), |out| lines(out, &finished.intervals))?;
@@ -101,11 +101,11 @@ pub(crate) fn read_json<T: DeserializeOwned>(directory: &Inside, name: &str) -> 
 pub(crate) fn read_intervals(
     directory: &Inside,
     allowance: &mut Allowance,
-    mut keep: impl FnMut(Interval) -> usize,
+    mut keep: impl FnMut(LoadInterval) -> usize,
 ) -> Result<(), Error> {
     let path = directory.path(INTERVALS);
     let mut lines = Lines::open(directory, INTERVALS)?;
-    while let Some(interval) = allowance.unpacking(&path, || lines.next::<Interval>())? {
+    while let Some(interval) = allowance.unpacking(&path, || lines.next::<LoadInterval>())? {
         if !interval.counts.are_sound() {
             return Err(damaged(&path, lines.row, &TOO_LARGE));
         }
@@ -118,7 +118,7 @@ pub(crate) fn read_intervals(
 pub(crate) fn read_marks(
     directory: &Inside,
     allowance: &mut Allowance,
-    mut keep: impl FnMut(Mark) -> usize,
+    mut keep: impl FnMut(TimelineMark) -> usize,
 ) -> Result<(), Error> {
     let path = directory.path(MARKS);
     let mut lines = Lines::open(directory, MARKS)?;

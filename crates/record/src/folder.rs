@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use rustix::fs::FileType;
-use spec::Folder;
+use spec::StudyFolder;
 
 use crate::error::{Error, io};
 use crate::inside::{Inside, refuse_unless};
@@ -29,7 +29,7 @@ const DEPTH_MAX: usize = 16;
 /// # Errors
 /// If the folder or a file of it cannot be read, or it holds something that is neither a regular
 /// file nor a directory: a link may lead to any file of the reader's.
-pub fn read_folder(path: &Path) -> Result<Folder, Error> {
+pub fn read_folder(path: &Path) -> Result<StudyFolder, Error> {
     let full = path.canonicalize().map_err(io("reading", path))?;
     // Only the folder `/` has no name.
     let name = full.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -37,13 +37,14 @@ pub fn read_folder(path: &Path) -> Result<Folder, Error> {
 }
 
 /// Reads the study's folder of this name in a directory.
-pub(crate) fn read_below(directory: &Inside, name: &str) -> Result<Folder, Error> {
+pub(crate) fn read_below(directory: &Inside, name: &str) -> Result<StudyFolder, Error> {
     read(&directory.directory(name)?, name.to_owned())
 }
 
-fn read(inside: &Inside, name: String) -> Result<Folder, Error> {
-    let mut folder = Folder { name, files: BTreeMap::new(), is_private: is_closed(inside.mode()?) };
-    if inside.has(Folder::STUDY) {
+fn read(inside: &Inside, name: String) -> Result<StudyFolder, Error> {
+    let mut folder =
+        StudyFolder { name, files: BTreeMap::new(), is_private: is_closed(inside.mode()?) };
+    if inside.has(StudyFolder::STUDY) {
         add(inside, "", &mut folder, &mut 0)?;
     }
     Ok(folder)
@@ -52,7 +53,7 @@ fn read(inside: &Inside, name: String) -> Result<Folder, Error> {
 fn add(
     inside: &Inside,
     prefix: &str,
-    folder: &mut Folder,
+    folder: &mut StudyFolder,
     bytes_read: &mut u64,
 ) -> Result<(), Error> {
     for entry in inside.entries()? {
@@ -73,7 +74,7 @@ fn add(
             continue;
         }
         refuse_unless(FileType::RegularFile, entry.kind, &inside.path(&entry.name))?;
-        let is_study = prefix.is_empty() && name == Folder::STUDY;
+        let is_study = prefix.is_empty() && name == StudyFolder::STUDY;
         if entry.bytes > FILE_BYTES_MAX && !is_study {
             continue;
         }
@@ -97,7 +98,7 @@ fn is_closed(mode: u32) -> bool {
 }
 
 /// Writes a folder's files below a directory.
-pub(crate) fn write_folder(folder: &Folder, to: &Path) -> Result<(), Error> {
+pub(crate) fn write_folder(folder: &StudyFolder, to: &Path) -> Result<(), Error> {
     std::fs::create_dir_all(to).map_err(io("writing", to))?;
     if folder.is_private {
         files::close(to)?;

@@ -7,7 +7,7 @@ use crate::{Comparison, PlannedTrial};
 /// `record.json`: what was run, on what, and how it ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Header {
+pub struct RecordHeader {
     /// Version of the format, [`crate::FORMAT`].
     pub format: u32,
     /// The pgrig that wrote it.
@@ -33,7 +33,7 @@ pub struct Header {
     /// The trials that it is made of, in the order of execution.
     pub plan: Vec<PlannedTrial>,
     /// The machine, the system and what was installed, in the order in which to show them.
-    pub facts: Vec<Fact>,
+    pub facts: Vec<MachineFact>,
     /// Notes for the reader: what was left out and why.
     pub notes: Vec<String>,
     /// What was compared, where `pgrig compare` has written it.
@@ -71,7 +71,7 @@ pub enum RunState {
 /// Something that is so on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Fact {
+pub struct MachineFact {
     /// Subject: machine, system, PostgreSQL, …
     pub group: String,
     /// Name of the fact.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use history::file::{SUFFIX, read};
-use history::{Fault, FaultKind, History};
+use history::{FaultKind, History, HistoryFault};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -34,7 +34,7 @@ pub fn read_histories(directory: &Path) -> Result<History, Error> {
     for lane in 0..written {
         let file = format!("{lane}{SUFFIX}");
         if !history.files().contains(&file) {
-            history.blame(Fault { file, line: 0, what: FaultKind::FileMissing });
+            history.blame(HistoryFault { file, line: 0, what: FaultKind::FileMissing });
         }
     }
     Ok(history)
@@ -43,15 +43,15 @@ pub fn read_histories(directory: &Path) -> Result<History, Error> {
 /// Transactions that show an anomaly, for a picture.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Witness {
+pub struct WitnessPicture {
     /// The anomaly's name.
     pub anomaly: String,
     /// Its meaning.
     pub meaning: String,
     /// The transactions.
-    pub transactions: Vec<Seen>,
+    pub transactions: Vec<PicturedTransaction>,
     /// Pairs of transactions, one before the other, and the reason; empty if it is no cycle.
-    pub links: Vec<Link>,
+    pub links: Vec<TransactionOrder>,
     /// The reason why it is an anomaly, if it is no cycle; what is known of a cycle of its shape.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
@@ -60,7 +60,7 @@ pub struct Witness {
 /// A transaction of a witness.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Seen {
+pub struct PicturedTransaction {
     /// Its client, its number, its server, its outcome, in words.
     pub who: String,
     /// Operations of the transaction, in their order.
@@ -74,7 +74,7 @@ pub struct Seen {
 /// One transaction comes before another one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Link {
+pub struct TransactionOrder {
     /// The earlier one, as an index.
     pub from: usize,
     /// The later one.

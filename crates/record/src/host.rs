@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Generator, HostGap, HostGapKind, Moment};
+use crate::{GeneratorCost, HostGap, HostGapKind, Moment};
 
 /// Figures of a host in a trial that ran on hosts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -107,6 +107,6 @@ impl HostLoad {
     /// True if one of its lanes was kept from a CPU that it wanted nearly all the time.
     pub fn is_starved(&self) -> bool {
         self.wanted_share_max
-            .is_some_and(|wanted| Generator::is_starved(wanted, self.busy_share_max))
+            .is_some_and(|wanted| GeneratorCost::is_starved(wanted, self.busy_share_max))
     }
 }

@@ -1,15 +1,15 @@
 //! One finished stretch of the clients' time.
 
 use serde::{Deserialize, Serialize};
-use stats::{IntervalSummary, Latency};
+use stats::{IntervalSummary, LatencyHistogram};
 
-use crate::{Counts, Moment, Window};
+use crate::{MeasuredWindow, Moment, TransactionCounts};
 
 /// Counts of one workload's clients in one interval, usually a second: all lanes and generators
 /// merged. A transaction belongs to the interval in which it ended.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Interval {
+pub struct LoadInterval {
     /// Time at which it began.
     pub start: Moment,
     /// Length in nanoseconds; the last one of a window may be short.
@@ -17,28 +17,32 @@ pub struct Interval {
     /// Index of the workload within its scenario.
     pub workload: usize,
     /// Transactions by the way they ended.
-    pub counts: Counts,
+    pub counts: TransactionCounts,
     /// Latency of the successful transactions: in an open loop from the moment at which they were
     /// due, in a closed loop from the first send.
     #[serde(with = "crate::histogram_text")]
-    pub latency: Latency,
+    pub latency: LatencyHistogram,
     /// Open loop: the same from the first send.
     #[serde(with = "crate::histogram_text")]
-    pub service: Latency,
+    pub service: LatencyHistogram,
     /// Open loop: how far behind schedule transactions started.
     #[serde(with = "crate::histogram_text")]
-    pub lag: Latency,
+    pub lag: LatencyHistogram,
     /// Open loop: transactions due but not started when the interval ended.
     pub backlog: u64,
     /// Closed loop in blocks: how long a client took from one end to the next.
-    #[serde(default, skip_serializing_if = "Cycles::is_empty")]
-    pub cycles: Cycles,
+    #[serde(default, skip_serializing_if = "BlockCycles::is_empty")]
+    pub cycles: BlockCycles,
 }
 
 /// The intervals of a window, the workloads of each together, as [`stats::steady_state`] judges them. `intervals` are in the
 /// order of time. Of an interval that the window's end cuts short, half or more is enough: it counts for a whole one.
 #[must_use]
-pub fn summaries(intervals: &[Interval], window: Window, interval_ms: u64) -> Vec<IntervalSummary> {
+pub fn summaries(
+    intervals: &[LoadInterval],
+    window: MeasuredWindow,
+    interval_ms: u64,
+) -> Vec<IntervalSummary> {
     let whole_ns = interval_ms * 1_000_000;
     let mut summaries: Vec<IntervalSummary> = Vec::new();
     let mut last = None;
@@ -73,14 +77,14 @@ pub fn summaries(intervals: &[Interval], window: Window, interval_ms: u64) -> Ve
 /// longer or shorter for that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Cycles {
+pub struct BlockCycles {
     /// Transactions that were a client's first in a block: no cycle ends with them.
     pub first: u64,
     /// Cycles that ended well.
     pub ended: u64,
     /// Their time, and that of those that failed, in nanoseconds.
     pub ns: u64,
-    /// Of these, those of [`Cycles::LONG_NS`] or longer.
+    /// Of these, those of [`BlockCycles::LONG_NS`] or longer.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub long: u64,
     /// Their time, in nanoseconds.
@@ -93,7 +97,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-impl Cycles {
+impl BlockCycles {
     /// From here on, a cycle may be a standstill of the server.
     pub const LONG_NS: u64 = 1_000_000_000;
 
@@ -101,7 +105,7 @@ impl Cycles {
     pub fn note(&mut self, ns: u64, is_good: bool) {
         self.ended += u64::from(is_good);
         self.ns += ns;
-        if ns >= Cycles::LONG_NS {
+        if ns >= BlockCycles::LONG_NS {
             self.long += 1;
             self.long_ns += ns;
         }
@@ -110,11 +114,11 @@ impl Cycles {
     /// True if there were no blocks, or no transactions in them.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        *self == Cycles::default()
+        *self == BlockCycles::default()
     }
 
     /// Adds others.
-    pub fn add(&mut self, other: &Cycles) {
+    pub fn add(&mut self, other: &BlockCycles) {
         self.first += other.first;
         self.ended += other.ended;
         self.ns += other.ns;

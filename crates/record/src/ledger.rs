@@ -6,8 +6,8 @@
 //! heard. Whatever happens to the servers in between, the rows that are there afterwards must be
 //! ones that the clients account for.
 //!
-//! Reading order: [`Entry`] is one line of the file, [`Chain`] makes the values, [`Ledger`] is what
-//! the files of a load say, [`check`] compares it with [`Rows`] and gives [`Findings`].
+//! Reading order: [`LedgerEntry`] is one line of the file, [`HashChain`] makes the values, [`Ledger`] is what
+//! the files of a load say, [`check`] compares it with [`LedgerRows`] and gives [`LedgerFindings`].
 //!
 //! Limits: a transaction is what stands between the intent and the outcome; a script that commits
 //! in the middle of it cannot be held to all or nothing. The chain finds what was changed by
@@ -25,15 +25,15 @@ mod look;
 mod restored;
 mod seen;
 
-pub use chain::Chain;
-pub use check::{Row, Rows, check, check_unless};
-pub use cover::{CommitCover, Exposure};
-pub use entry::{Entry, Seen, What, Wrote, header_line};
-pub use findings::{Anomaly, Example, Findings};
-pub use givers::{SILENCE_NS_MAX, Split};
-pub use history::{Ledger, Outcome, SUFFIX, Transaction};
+pub use chain::HashChain;
+pub use check::{LedgerRow, LedgerRows, check, check_unless};
+pub use cover::{CommitCover, UncoveredCommits};
+pub use entry::{LedgerEntry, LedgerKnowledge, LedgerWrite, ReadRow, header_line};
+pub use findings::{LedgerAnomaly, LedgerExample, LedgerFindings};
+pub use givers::{SILENCE_NS_MAX, SplitAcknowledgements};
+pub use history::{Ledger, LedgerOutcome, LedgerTransaction, SUFFIX};
 pub use limits::{ASSUMES, NEVER_LOOKS_AT};
-pub use look::{Giver, Look};
+pub use look::{AcknowledgingServer, ServerLook};
 pub use restored::{BoundedMoment, RestoredFindings, UndecidedTransaction, check_restored};
 pub use seen::check_seen;
 

@@ -16,10 +16,10 @@
 //!   pairs/01-ABOVE-BELOW-SCENARIO.json        what was measured in pairs
 //! ```
 //!
-//! Reading order: [`Moment`] is the one clock; [`Counts`] and [`Interval`] come from the load
-//! engine, [`Sample`] and [`Mark`] from the probes, [`Trial`] is what the runner makes of them;
-//! [`ledger`] is what clients know of their writes; [`Header`] is the first page; [`Writer`] and
-//! [`Reader`] keep all of it in a directory.
+//! Reading order: [`Moment`] is the one clock; [`TransactionCounts`] and [`LoadInterval`] come from the load
+//! engine, [`Sample`] and [`TimelineMark`] from the probes, [`Trial`] is what the runner makes of them;
+//! [`ledger`] is what clients know of their writes; [`RecordHeader`] is the first page; [`RecordWriter`] and
+//! [`RecordReader`] keep all of it in a directory.
 //!
 //! Limits: nothing here measures, judges, draws or prints.
 
@@ -66,32 +66,34 @@ mod inside;
 mod weight;
 
 pub use comparison::Comparison;
-pub use conditions::{Conditions, Doubt, FailedMore, Sort};
-pub use counts::{Counts, SqlStateCounts};
-pub use ending::{Ending, Fault, Interruption, Note, NoteKind, Reason, SkipKind, VoidKind};
+pub use conditions::{FailedMore, FigureClass, FigureDoubt, MeasuringConditions};
+pub use counts::{SqlStateCounts, TransactionCounts};
+pub use ending::{
+    AttemptEnding, EndingReason, FaultyParty, InterruptedState, Note, NoteKind, SkipKind, VoidKind,
+};
 pub use error::Error;
-pub use finished::Finished;
+pub use finished::FinishedTrial;
 pub use folder::read_folder;
 pub use format::FORMAT;
-pub use header::{Fact, Header, RunState, SearchTerms};
-pub use history::{Link, Seen, Witness, read_histories};
+pub use header::{MachineFact, RecordHeader, RunState, SearchTerms};
+pub use history::{PicturedTransaction, TransactionOrder, WitnessPicture, read_histories};
 pub use host::{HostLoad, HostUse};
 pub use host_gap::{HostGap, HostGapKind, HostTimeLost, retransmission_ns};
-pub use interval::{Cycles, Interval, summaries};
+pub use interval::{BlockCycles, LoadInterval, summaries};
 pub use kept_exploration::KeptExploration;
 pub use layout::KEPT_STATES;
 pub use lock::is_held;
-pub use mark::{Mark, MarkKind};
+pub use mark::{MarkKind, TimelineMark};
 pub use moment::Moment;
-pub use paired::{Paired, Series, WorkingSeries};
-pub use past::{PastFigure, PastMark, PastResult, Subject};
+pub use paired::{PairingAttempt, RatioSeries, WorkingSeries};
+pub use past::{PastFigure, PastMark, PastResult, ResultSubject};
 pub use planned_trial::PlannedTrial;
-pub use reader::{Reader, is_record};
+pub use reader::{RecordReader, is_record};
 pub use sample::Sample;
 pub use timeline::TimedAction;
 pub use trial::{
-    Figure, Generator, Phase, PublishedWay, SocketIo, StatementResult, Trial, Window,
-    WorkloadResult,
+    ConnectionPhase, GeneratorCost, MeasuredWindow, MetricFigure, PublishedWay, SocketIo,
+    StatementResult, Trial, WorkloadResult,
 };
 pub use writable::{check_directory, check_file};
-pub use writer::{Writer, attach, make_directory};
+pub use writer::{RecordWriter, attach, make_directory};

@@ -7,7 +7,7 @@ use crate::Moment;
 /// Something that belongs on the timeline: a fault, a checkpoint, an autovacuum, an error.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Mark {
+pub struct TimelineMark {
     /// Time at which it began.
     pub at: Moment,
     /// Its length in nanoseconds; 0 for an instant.

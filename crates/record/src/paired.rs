@@ -14,17 +14,17 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use stats::sequence::{self, LookSchedule};
-use stats::{Interval, NoInterval};
+use stats::{ConfidenceInterval, NoInterval};
 
 use crate::allowance::Allowance;
-use crate::comparison::{Metric, RareEvents, Shown, with_standstills};
+use crate::comparison::{ComparedMetric, PairResults, RareEvents, with_standstills};
 use crate::error::{Error, io};
 use crate::inside::Inside;
-use crate::{Ending, Moment, files, finished};
+use crate::{AttemptEnding, Moment, files, finished};
 
 /// One attempt at a pairing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Paired {
+pub struct PairingAttempt {
     /// Number of the pairing in the study, from 1.
     pub number: usize,
     /// Number of the attempt, from 1.
@@ -44,7 +44,7 @@ pub struct Paired {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub below_axes: Option<BTreeMap<String, String>>,
     /// Its end.
-    pub ending: Ending,
+    pub ending: AttemptEnding,
     /// Wall clock at its beginning, RFC 3339.
     pub started_at: String,
     /// Its beginning.
@@ -54,18 +54,18 @@ pub struct Paired {
     /// The half-width that was asked for, as a share.
     pub precision: f64,
     /// Series from which the ratios of throughput and latency are computed.
-    pub series: Vec<Series>,
+    pub series: Vec<RatioSeries>,
     /// What both sides have shown.
     #[serde(flatten)]
-    pub shown: Shown,
+    pub shown: PairResults,
 }
 
 /// The observations that the ratio of two totals rests on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Series {
+pub struct RatioSeries {
     /// Of what.
-    pub metric: Metric,
+    pub metric: ComparedMetric,
     /// The numerator's workload, where several run together and these are one's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
@@ -92,10 +92,10 @@ pub struct WorkingSeries {
 const P_MIN: f64 = 1e-9;
 const P_STEPS: usize = 30;
 
-impl Series {
+impl RatioSeries {
     /// The observations of a metric: one of each for every segment, or for several.
-    pub fn new(metric: Metric, above: Vec<f64>, below: Vec<f64>) -> Series {
-        Series { metric, workload: None, above, below, working: None }
+    pub fn new(metric: ComparedMetric, above: Vec<f64>, below: Vec<f64>) -> RatioSeries {
+        RatioSeries { metric, workload: None, above, below, working: None }
     }
 
     /// The ratio of the totals, valid at these looks; where a server stood still, with the standstills that may come.
@@ -107,7 +107,7 @@ impl Series {
         looks: LookSchedule,
         rare: Option<&RareEvents>,
         confidence: f64,
-    ) -> Result<Interval, NoInterval> {
+    ) -> Result<ConfidenceInterval, NoInterval> {
         match (&self.working, rare) {
             (Some(WorkingSeries { above, below }), Some(rare)) => {
                 let working = sequence::ratio_at(looks, above, below, confidence)?;
@@ -117,7 +117,7 @@ impl Series {
         }
     }
 
-    /// The smallest error at which the interval of [`Series::ratio`] leaves out `bound`; 1 where none does.
+    /// The smallest error at which the interval of [`RatioSeries::ratio`] leaves out `bound`; 1 where none does.
     #[must_use]
     pub fn p_value(&self, looks: LookSchedule, rare: Option<&RareEvents>, bound: f64) -> f64 {
         if self.working.is_none() || rare.is_none() {
@@ -139,19 +139,23 @@ impl Series {
     }
 
     /// The same of one workload of several.
-    pub fn of(self, workload: String) -> Series {
-        Series { workload: Some(workload), ..self }
+    pub fn of(self, workload: String) -> RatioSeries {
+        RatioSeries { workload: Some(workload), ..self }
     }
 }
 
-impl Paired {
+impl PairingAttempt {
     /// The series that a ratio of this metric rests on.
-    pub fn series(&self, metric: Metric) -> Option<&Series> {
+    pub fn series(&self, metric: ComparedMetric) -> Option<&RatioSeries> {
         self.series_of(metric, None)
     }
 
     /// The same of one of several workloads that run together.
-    pub fn series_of(&self, metric: Metric, workload: Option<&str>) -> Option<&Series> {
+    pub fn series_of(
+        &self,
+        metric: ComparedMetric,
+        workload: Option<&str>,
+    ) -> Option<&RatioSeries> {
         self.series.iter().find(|one| one.metric == metric && one.workload.as_deref() == workload)
     }
 
@@ -201,7 +205,7 @@ impl Paired {
 
     /// The name of its files, without their end.
     fn stem(&self) -> String {
-        let Paired { number, above, below, scenario, .. } = self;
+        let PairingAttempt { number, above, below, scenario, .. } = self;
         let mut name = format!("{number:02}-{above}-{below}-{scenario}");
         if let Some(scenario) = &self.below_scenario {
             name.push_str(&format!("-{scenario}"));
@@ -235,19 +239,19 @@ impl Paired {
     pub(crate) fn read_all(
         record: &Inside,
         allowance: &mut Allowance,
-    ) -> Result<Vec<Paired>, Error> {
+    ) -> Result<Vec<PairingAttempt>, Error> {
         if !record.has(PAIRS) {
             return Ok(Vec::new());
         }
         let directory = record.directory(PAIRS)?;
-        let mut all: Vec<Paired> = Vec::new();
+        let mut all: Vec<PairingAttempt> = Vec::new();
         for entry in directory.entries()? {
             let name = entry.name.to_string_lossy();
             if name.ends_with(".json") {
                 // In memory an observation takes that many times its text, and half of it is free.
                 let bytes = usize::try_from(entry.bytes).unwrap_or(usize::MAX);
                 allowance.keep(bytes.saturating_mul(4), &directory.path(&*name))?;
-                let mut paired: Paired = finished::read_json(&directory, &name)?;
+                let mut paired: PairingAttempt = finished::read_json(&directory, &name)?;
                 let profiles = paired.profiles();
                 if let Some(profile) = &mut paired.shown.profile {
                     for (name, folded) in profiles.iter().zip(&mut profile.folded) {

@@ -23,7 +23,7 @@ pub struct PastResult {
     pub record: String,
     /// What it is about; none in lines of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub subject: Option<Subject>,
+    pub subject: Option<ResultSubject>,
     /// Why it is no whole result; none for one that is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<PastMark>,
@@ -33,7 +33,7 @@ pub struct PastResult {
 
 /// What a result is about: results of different subjects are never joined.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Subject {
+pub struct ResultSubject {
     /// Sides, data and load, in a form that is compared.
     pub key: String,
     /// The same for people, besides the name of the study; may be empty.
@@ -141,7 +141,7 @@ mod tests {
         let line = result.line();
         assert_eq!(PastResult::read(&line), Ok(result));
         let refused = |line: &str| PastResult::read(line).expect_err("refused");
-        let subject = Some(Subject { key: "k".to_owned(), words: String::new() });
+        let subject = Some(ResultSubject { key: "k".to_owned(), words: String::new() });
         let marked = PastResult {
             subject,
             mark: Some(PastMark::Killed),

@@ -7,31 +7,31 @@ use rustix::fs::FileType;
 
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
-use spec::Folder;
+use spec::StudyFolder;
 
 use crate::allowance::Allowance;
 use crate::error::Error;
-use crate::finished::{self, Finished};
+use crate::finished::{self, FinishedTrial};
 use crate::folder::read_below;
 use crate::inside::Inside;
 use crate::kept_exploration::KeptExploration;
 use crate::layout::{HEADER, STUDY, TRIALS, is_unfinished, trial_directory};
-use crate::{FORMAT, Header, Interval, Mark, Paired, Sample, Trial};
+use crate::{FORMAT, LoadInterval, PairingAttempt, RecordHeader, Sample, TimelineMark, Trial};
 
 /// A record, opened: its first page, its study and every attempt at its trials are in memory; what
 /// lies beside an attempt is read when it is asked for.
 #[derive(Clone, Debug)]
-pub struct Reader {
+pub struct RecordReader {
     directory: PathBuf,
-    header: Header,
-    folder: Folder,
+    header: RecordHeader,
+    folder: StudyFolder,
     trials: Vec<Trial>,
-    pairs: Vec<Paired>,
+    pairs: Vec<PairingAttempt>,
 }
 
-impl Reader {
+impl RecordReader {
     /// Opens a record.
-    pub fn open(directory: &Path) -> Result<Reader, Error> {
+    pub fn open(directory: &Path) -> Result<RecordReader, Error> {
         let inside = Inside::open(directory)?;
         let header = read_header(&inside)?;
         let folder = read_below(&inside.directory(STUDY)?, &header.study)?;
@@ -51,8 +51,8 @@ impl Reader {
             }
         }
         trials.sort_by_key(|trial| (trial.number, trial.attempt));
-        let pairs = Paired::read_all(&inside, &mut allowance)?;
-        Ok(Reader { directory: directory.to_owned(), header, folder, trials, pairs })
+        let pairs = PairingAttempt::read_all(&inside, &mut allowance)?;
+        Ok(RecordReader { directory: directory.to_owned(), header, folder, trials, pairs })
     }
 
     /// SHA-256 of what verdicts rest on (header, study, trials, pairs), as hexadecimal digits.
@@ -76,12 +76,12 @@ impl Reader {
     }
 
     /// Its first page.
-    pub fn header(&self) -> &Header {
+    pub fn header(&self) -> &RecordHeader {
         &self.header
     }
 
     /// The study's folder as it was run.
-    pub fn folder(&self) -> &Folder {
+    pub fn folder(&self) -> &StudyFolder {
         &self.folder
     }
 
@@ -91,7 +91,7 @@ impl Reader {
     }
 
     /// Every attempt at what was measured in pairs, ordered by pairing and attempt.
-    pub fn pairs(&self) -> &[Paired] {
+    pub fn pairs(&self) -> &[PairingAttempt] {
         &self.pairs
     }
 
@@ -108,29 +108,33 @@ impl Reader {
     pub fn intervals(
         &self,
         trial: &Trial,
-        keep: impl FnMut(Interval) -> usize,
+        keep: impl FnMut(LoadInterval) -> usize,
     ) -> Result<(), Error> {
         finished::read_intervals(&self.place(trial)?, &mut Allowance::of_trial(), keep)
     }
 
-    /// Reads the samples of a trial. `keep` is as in [`Reader::intervals`].
+    /// Reads the samples of a trial. `keep` is as in [`RecordReader::intervals`].
     pub fn samples(&self, trial: &Trial, keep: impl FnMut(Sample) -> usize) -> Result<(), Error> {
         finished::read_samples(&self.place(trial)?, &mut Allowance::of_trial(), keep)
     }
 
-    /// Reads the marks of a trial. `keep` is as in [`Reader::intervals`].
-    pub fn marks(&self, trial: &Trial, keep: impl FnMut(Mark) -> usize) -> Result<(), Error> {
+    /// Reads the marks of a trial. `keep` is as in [`RecordReader::intervals`].
+    pub fn marks(
+        &self,
+        trial: &Trial,
+        keep: impl FnMut(TimelineMark) -> usize,
+    ) -> Result<(), Error> {
         finished::read_marks(&self.place(trial)?, &mut Allowance::of_trial(), keep)
     }
 
     /// The last lines of the servers' logs, node and text; there are some where something broke. `keep`
-    /// is as in [`Reader::intervals`].
+    /// is as in [`RecordReader::intervals`].
     pub fn logs(&self, trial: &Trial, keep: impl FnMut(&str, &str) -> usize) -> Result<(), Error> {
         finished::read_logs(&self.place(trial)?, &mut Allowance::of_trial(), keep)
     }
 
     /// A trial with everything that lies beside it, where that fits into memory.
-    pub fn whole(&self, trial: &Trial) -> Result<Finished, Error> {
+    pub fn whole(&self, trial: &Trial) -> Result<FinishedTrial, Error> {
         let (mut intervals, mut samples, mut marks) = (Vec::new(), Vec::new(), Vec::new());
         let mut logs = BTreeMap::new();
         self.intervals(trial, |interval| kept(&mut intervals, interval, 0))?;
@@ -146,7 +150,7 @@ impl Reader {
             logs.insert(node.to_owned(), text.to_owned());
             node.len() + text.len()
         })?;
-        Ok(Finished { trial: trial.clone(), intervals, samples, marks, logs })
+        Ok(FinishedTrial { trial: trial.clone(), intervals, samples, marks, logs })
     }
 
     fn place(&self, trial: &Trial) -> Result<Inside, Error> {
@@ -173,17 +177,17 @@ struct Stamp {
     pgrig: String,
 }
 
-impl Header {
+impl RecordHeader {
     /// Reads the first page of a record alone.
     ///
     /// # Errors
     /// If the directory is no record, is of another format, or its first page is damaged.
-    pub fn read(directory: &Path) -> Result<Header, Error> {
+    pub fn read(directory: &Path) -> Result<RecordHeader, Error> {
         read_header(&Inside::open(directory)?)
     }
 }
 
-fn read_header(directory: &Inside) -> Result<Header, Error> {
+fn read_header(directory: &Inside) -> Result<RecordHeader, Error> {
     if !directory.has(HEADER) {
         return Err(Error::NotARecord { path: directory.own_path() });
     }

@@ -4,16 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use spec::Metric;
-use stats::Latency;
-use tail::Tail;
+use stats::LatencyHistogram;
+use tail::SlowTransactions;
 
-use crate::{Counts, Ending, HostUse, Moment, Note, NoteKind, PlannedTrial, TimedAction, Witness};
+use crate::{
+    AttemptEnding, HostUse, Moment, Note, NoteKind, PlannedTrial, TimedAction, TransactionCounts,
+    WitnessPicture,
+};
 
 /// One attempt at a trial. Its intervals, samples and marks lie in files beside it.
 ///
 /// An attempt is the unit of evidence: each is kept as it was, and what it proved counts. A trial,
 /// all attempts of one number, is the unit of replication: at most one of them, the one that is
-/// [`Ending::Done`], gives its figures.
+/// [`AttemptEnding::Done`], gives its figures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trial {
@@ -30,7 +33,7 @@ pub struct Trial {
     /// The point on the scenario's axes, axis → value as written in the study.
     pub axes: BTreeMap<String, String>,
     /// Its end, which decides whether its figures count.
-    pub ending: Ending,
+    pub ending: AttemptEnding,
     /// Wall clock at its beginning, RFC 3339.
     pub started_at: String,
     /// Its beginning on the run's clock.
@@ -38,7 +41,7 @@ pub struct Trial {
     /// Its end on the run's clock, clean-up included.
     pub ended: Moment,
     /// The part that counts; none when it never opened.
-    pub window: Option<Window>,
+    pub window: Option<MeasuredWindow>,
     /// The actions of its timeline, in the order in which they were due.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<TimedAction>,
@@ -46,13 +49,13 @@ pub struct Trial {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_anew: Option<String>,
     /// Connecting: count, time, latency, failures.
-    pub connecting: Phase,
+    pub connecting: ConnectionPhase,
     /// Disconnecting.
-    pub disconnecting: Phase,
+    pub disconnecting: ConnectionPhase,
     /// One entry for each workload of the scenario, in its order.
     pub workloads: Vec<WorkloadResult>,
     /// Cost of the rig itself.
-    pub generator: Generator,
+    pub generator: GeneratorCost,
     /// Figures of each host; empty if everything ran on one machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostUse>,
@@ -65,10 +68,10 @@ pub struct Trial {
     pub at_least: BTreeMap<String, BTreeSet<String>>,
     /// Its slow transactions by cause, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tail: Option<Tail>,
+    pub tail: Option<SlowTransactions>,
     /// Anomalies in its clients' history: the smallest witness of each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub witnesses: Vec<Witness>,
+    pub witnesses: Vec<WitnessPicture>,
     /// Notes for the reader: a settled doubt, a limit that was met.
     pub notes: Vec<Note>,
 }
@@ -83,17 +86,17 @@ impl PlannedTrial {
             variant: self.variant.clone(),
             scenario: self.scenario.clone(),
             axes: self.axes.clone(),
-            ending: Ending::Done,
+            ending: AttemptEnding::Done,
             started_at: String::new(),
             began: Moment::default(),
             ended: Moment::default(),
             window: None,
             actions: Vec::new(),
             made_anew: None,
-            connecting: Phase::default(),
-            disconnecting: Phase::default(),
+            connecting: ConnectionPhase::default(),
+            disconnecting: ConnectionPhase::default(),
             workloads: Vec::new(),
-            generator: Generator::default(),
+            generator: GeneratorCost::default(),
             hosts: Vec::new(),
             tail: None,
             witnesses: Vec::new(),
@@ -106,7 +109,7 @@ impl PlannedTrial {
 
 /// One value of a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Figure {
+pub struct MetricFigure {
     /// The value, or its lower bound.
     pub value: f64,
     /// The value is at least that.
@@ -133,17 +136,17 @@ impl Trial {
     }
 
     /// The value of a metric in a scope.
-    pub fn figure(&self, metric: &Metric, scope: &str) -> Option<Figure> {
+    pub fn figure(&self, metric: &Metric, scope: &str) -> Option<MetricFigure> {
         let value = *self.scopes(metric)?.get(scope)?;
         let at_least = self.at_least.get(metric.name);
         let is_at_least = at_least.is_some_and(|scopes| scopes.contains(scope));
-        Some(Figure { value, is_at_least })
+        Some(MetricFigure { value, is_at_least })
     }
 
     /// True if its figures count and its throughput had one level.
     pub fn is_steady(&self) -> bool {
         let is_unsteady = |note: &Note| note.kind == NoteKind::Unsteady;
-        self.ending == Ending::Done && !self.notes.iter().any(is_unsteady)
+        self.ending == AttemptEnding::Done && !self.notes.iter().any(is_unsteady)
     }
 }
 
@@ -151,7 +154,7 @@ impl Trial {
 /// the first one leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Window {
+pub struct MeasuredWindow {
     /// Time at which every client was connected and the first transaction began.
     pub load_began: Moment,
     /// Time at which the window opened: load began plus warm-up.
@@ -160,7 +163,7 @@ pub struct Window {
     pub close: Moment,
 }
 
-impl Window {
+impl MeasuredWindow {
     /// Length in seconds.
     pub fn seconds(&self) -> f64 {
         self.close.since(self.open) as f64 / 1e9
@@ -170,7 +173,7 @@ impl Window {
 /// Connecting or disconnecting, as a measured phase.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Phase {
+pub struct ConnectionPhase {
     /// Connections made or ended.
     pub count: u64,
     /// Attempts that failed, by SQLSTATE or by the operating system's error name.
@@ -179,7 +182,7 @@ pub struct Phase {
     pub length_ns: u64,
     /// Each connection's own time.
     #[serde(with = "crate::histogram_text")]
-    pub latency: Latency,
+    pub latency: LatencyHistogram,
     /// CPU that the rig spent in the phase, user + system, in nanoseconds.
     pub generator_cpu_ns: u64,
 }
@@ -193,29 +196,29 @@ pub struct WorkloadResult {
     /// Clients that ran it.
     pub clients: u32,
     /// Transactions inside the window by the way they ended.
-    pub counts: Counts,
+    pub counts: TransactionCounts,
     /// The same over the whole life of the clients, from all-connected until drained: what the
     /// server's own counters are compared with.
-    pub counts_total: Counts,
+    pub counts_total: TransactionCounts,
     /// Transactions with an unknown outcome: the connection was lost while committing, or the rig
     /// itself cancelled or abandoned them. The latter are in no count.
     pub unknown: u64,
     /// Latency of the successful transactions of the window: in an open loop from the moment at
     /// which they were due, in a closed loop from the first send.
     #[serde(with = "crate::histogram_text")]
-    pub latency: Latency,
+    pub latency: LatencyHistogram,
     /// Ages, at the close, of the transactions that had not ended: under way, or in an open loop due
     /// and never started. Their latencies are at least that.
     #[serde(with = "crate::histogram_text")]
-    pub open: Latency,
+    pub open: LatencyHistogram,
     /// Those of them that were never started.
     pub never_started: u64,
     /// Open loop: latency from the first send.
     #[serde(with = "crate::histogram_text")]
-    pub service: Latency,
+    pub service: LatencyHistogram,
     /// Open loop: how far behind schedule.
     #[serde(with = "crate::histogram_text")]
-    pub lag: Latency,
+    pub lag: LatencyHistogram,
     /// Per statement, in script order.
     pub statements: Vec<StatementResult>,
     /// Transactions of each client inside the window, in client order: fairness comes from it.
@@ -225,10 +228,10 @@ pub struct WorkloadResult {
     pub per_client_good: Vec<u64>,
     /// Time of each client from the loss of its connection, in the window, until a transaction of it succeeded.
     #[serde(default, with = "crate::histogram_text")]
-    pub served: Latency,
+    pub served: LatencyHistogram,
     /// Time, at the close, since the clients lost their connections of which no transaction has succeeded since.
     #[serde(default, with = "crate::histogram_text")]
-    pub unserved: Latency,
+    pub unserved: LatencyHistogram,
     /// Longest time that any client waited for one transaction, in nanoseconds. One that was under
     /// way at the close is followed until its end.
     pub longest_wait_ns: u64,
@@ -256,7 +259,7 @@ pub struct StatementResult {
     pub retries: u64,
     /// Time of each successful execution.
     #[serde(with = "crate::histogram_text")]
-    pub latency: Latency,
+    pub latency: LatencyHistogram,
 }
 
 /// Transactions as pgbench counts them: all that ended well from all-connected until the last
@@ -273,7 +276,7 @@ pub struct PublishedWay {
 /// Cost of the rig itself, and whether it was the limit.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Generator {
+pub struct GeneratorCost {
     /// Generator processes.
     pub processes: u32,
     /// Lanes (threads) in all.
@@ -322,22 +325,22 @@ impl SocketIo {
     }
 }
 
-impl Generator {
-    /// Above this [`Generator::busy_share_max`], a lane is no longer waiting for the server.
+impl GeneratorCost {
+    /// Above this [`GeneratorCost::busy_share_max`], a lane is no longer waiting for the server.
     pub const BUSY_SHARE_MAX: f64 = 0.8;
 
     /// True if a thread that was on the CPU for this share of the window (`busy`) and wanted one for that share
     /// (`wanted`) was kept from it: it had nothing to spare, and was not busy.
     pub fn is_starved(wanted: f64, busy: f64) -> bool {
-        wanted > Generator::BUSY_SHARE_MAX && busy <= Generator::BUSY_SHARE_MAX
+        wanted > GeneratorCost::BUSY_SHARE_MAX && busy <= GeneratorCost::BUSY_SHARE_MAX
     }
 
-    /// Above this [`Generator::lag_share`], the rig's own delay is part of what is measured: it makes
+    /// Above this [`GeneratorCost::lag_share`], the rig's own delay is part of what is measured: it makes
     /// a mean latency longer by as much. Six rounds on a quiet machine give an interval of ± 5 % (the
     /// simulation in `verdict/tests/honesty`), in which less is lost.
     pub const LAG_SHARE_MAX: f64 = 0.05;
 
-    /// Above this [`Generator::run_delay_share`], waiting for a CPU is part of what is measured, for
-    /// the reason that [`Generator::LAG_SHARE_MAX`] has.
+    /// Above this [`GeneratorCost::run_delay_share`], waiting for a CPU is part of what is measured, for
+    /// the reason that [`GeneratorCost::LAG_SHARE_MAX`] has.
     pub const RUN_DELAY_SHARE_MAX: f64 = 0.05;
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use stats::Latency;
+use stats::LatencyHistogram;
 
-use crate::{Counts, Phase, StatementResult, Trial, WorkloadResult};
+use crate::{ConnectionPhase, StatementResult, TransactionCounts, Trial, WorkloadResult};
 
 /// An attempt, with everything that it points to.
 pub(crate) fn of_trial(trial: &Trial) -> usize {
@@ -40,7 +40,7 @@ pub(crate) fn of_trial(trial: &Trial) -> usize {
         + notes.sum::<usize>()
 }
 
-fn of_phase(phase: &Phase) -> usize {
+fn of_phase(phase: &ConnectionPhase) -> usize {
     map(&phase.failures) + keys(&phase.failures) + beside(&phase.latency)
 }
 
@@ -62,13 +62,13 @@ fn of_statement(statement: &StatementResult) -> usize {
     size_of::<StatementResult>() + script.len() + text.len() + beside(latency)
 }
 
-fn of_counts(counts: &Counts) -> usize {
+fn of_counts(counts: &TransactionCounts) -> usize {
     map(&counts.errors) + keys(&counts.errors)
 }
 
 /// Bytes that a histogram holds besides its own place.
-fn beside(latency: &Latency) -> usize {
-    latency.memory_bytes() - size_of::<Latency>()
+fn beside(latency: &LatencyHistogram) -> usize {
+    latency.memory_bytes() - size_of::<LatencyHistogram>()
 }
 
 fn keys<V>(map: &BTreeMap<String, V>) -> usize {

@@ -4,17 +4,19 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use spec::Folder;
+use spec::StudyFolder;
 
 use crate::error::{Error, io as io_error};
-use crate::finished::{self, Finished};
+use crate::finished::{self, FinishedTrial};
 use crate::folder::write_folder;
 use crate::layout::{
     self, BEGUN, LEDGER, STUDY, TRIALS, UNFINISHED, is_unfinished, trial_directory,
 };
 use crate::lock::Lock;
-use crate::reader::Reader;
-use crate::{Ending, Header, Interruption, Paired, RunState, Trial, files};
+use crate::reader::RecordReader;
+use crate::{
+    AttemptEnding, InterruptedState, PairingAttempt, RecordHeader, RunState, Trial, files,
+};
 
 /// A record being written.
 ///
@@ -22,34 +24,42 @@ use crate::{Ending, Header, Interruption, Paired, RunState, Trial, files};
 /// run ends, by Ctrl-C, a full disk or a power cut, its record holds finished trials, names the one
 /// that never ended, and can be resumed.
 #[derive(Debug)]
-pub struct Writer {
+pub struct RecordWriter {
     directory: PathBuf,
-    header: Header,
+    header: RecordHeader,
     _lock: Lock,
 }
 
-impl Writer {
+impl RecordWriter {
     /// Begins a record in a new directory `DATE-STUDY-N` below `runs`, N being the first number
     /// that is free.
-    pub fn create_below(runs: &Path, header: Header, folder: &Folder) -> Result<Writer, Error> {
+    pub fn create_below(
+        runs: &Path,
+        header: RecordHeader,
+        folder: &StudyFolder,
+    ) -> Result<RecordWriter, Error> {
         // A comparison is of a study's variants, and is no run of that study.
         let kind = if header.comparison.is_some() { "compare" } else { header.study.as_str() };
         let directory = files::make_numbered(runs, &header.started_at, kind)?;
-        Writer::make(directory, header, folder)
+        RecordWriter::make(directory, header, folder)
     }
 
     /// Begins a record in a directory of one's own choice, which must be new or empty.
-    pub fn create(directory: &Path, header: Header, folder: &Folder) -> Result<Writer, Error> {
-        Writer::make(files::make_empty(directory)?, header, folder)
+    pub fn create(
+        directory: &Path,
+        header: RecordHeader,
+        folder: &StudyFolder,
+    ) -> Result<RecordWriter, Error> {
+        RecordWriter::make(files::make_empty(directory)?, header, folder)
     }
 
-    /// Goes on with a record. What it holds already is read by [`Reader`]. An attempt that never ended is
+    /// Goes on with a record. What it holds already is read by [`RecordReader`]. An attempt that never ended is
     /// one of them from now on.
-    pub fn resume(directory: &Path) -> Result<Writer, Error> {
+    pub fn resume(directory: &Path) -> Result<RecordWriter, Error> {
         // A folder that is no record gets no lock either.
-        Reader::open(directory)?;
+        RecordReader::open(directory)?;
         let lock = Lock::take(directory)?;
-        let reader = Reader::open(directory)?;
+        let reader = RecordReader::open(directory)?;
         let trials = directory.join(TRIALS);
         for entry in fs::read_dir(&trials).map_err(io_error("reading", &trials))? {
             let path = entry.map_err(io_error("reading", &trials))?.path();
@@ -59,7 +69,7 @@ impl Writer {
                 None => {}
             }
         }
-        let mut writer = Writer {
+        let mut writer = RecordWriter {
             directory: directory.to_owned(),
             header: reader.header().clone(),
             _lock: lock,
@@ -76,7 +86,7 @@ impl Writer {
     }
 
     /// Its first page.
-    pub fn header(&self) -> &Header {
+    pub fn header(&self) -> &RecordHeader {
         &self.header
     }
 
@@ -84,7 +94,7 @@ impl Writer {
     ///
     /// # Errors
     /// If it cannot be written; the one before then still stands.
-    pub fn change_header(&mut self, change: impl FnOnce(&mut Header)) -> Result<(), Error> {
+    pub fn change_header(&mut self, change: impl FnOnce(&mut RecordHeader)) -> Result<(), Error> {
         let before = self.header.clone();
         change(&mut self.header);
         let saved = self.save_header();
@@ -99,7 +109,7 @@ impl Writer {
     /// # Errors
     /// If it cannot be written, or that attempt is there already; the record then holds what it
     /// held before.
-    pub fn add(&self, finished: &Finished) -> Result<(), Error> {
+    pub fn add(&self, finished: &FinishedTrial) -> Result<(), Error> {
         let trials = self.directory.join(TRIALS);
         let place = trials.join(trial_directory(&finished.trial));
         let unfinished = trials.join(format!("{}{UNFINISHED}", trial_directory(&finished.trial)));
@@ -119,12 +129,12 @@ impl Writer {
     }
 
     /// Adds what was measured in pairs.
-    pub fn add_pairs(&self, paired: &Paired) -> Result<(), Error> {
+    pub fn add_pairs(&self, paired: &PairingAttempt) -> Result<(), Error> {
         paired.write(&self.directory)
     }
 
     /// Notes that the load of an attempt begins: until the whole of it is added, the record says that it
-    /// never ended. Returns the empty directory of its ledger, [`Writer::ledger_of`].
+    /// never ended. Returns the empty directory of its ledger, [`RecordWriter::ledger_of`].
     pub fn begin(&self, trial: &Trial) -> Result<PathBuf, Error> {
         let place = self.begun(trial);
         let mut unfinished = place.clone().into_os_string();
@@ -135,10 +145,15 @@ impl Writer {
         let ledger = unfinished.join(LEDGER);
         fs::create_dir_all(&ledger).map_err(io_error("creating", &ledger))?;
         let text = "pgrig ended in the middle of it, and its result is unknown";
-        let ending = Ending::interrupted(Interruption::Unchecked, text);
+        let ending = AttemptEnding::interrupted(InterruptedState::Unchecked, text);
         let (intervals, samples, marks, logs) = Default::default();
-        let begun =
-            Finished { trial: Trial { ending, ..trial.clone() }, intervals, samples, marks, logs };
+        let begun = FinishedTrial {
+            trial: Trial { ending, ..trial.clone() },
+            intervals,
+            samples,
+            marks,
+            logs,
+        };
         finished::write(&begun, &unfinished)?;
         files::rename(&unfinished, &place)?;
         self.ledger_of(trial)
@@ -172,7 +187,11 @@ impl Writer {
         attach(&self.directory, name, text)
     }
 
-    fn make(directory: PathBuf, header: Header, folder: &Folder) -> Result<Writer, Error> {
+    fn make(
+        directory: PathBuf,
+        header: RecordHeader,
+        folder: &StudyFolder,
+    ) -> Result<RecordWriter, Error> {
         if folder.is_private {
             // Reports and trials quote the study.
             files::close(&directory)?;
@@ -181,7 +200,7 @@ impl Writer {
         write_folder(folder, &directory.join(STUDY).join(&folder.name))?;
         let trials = directory.join(TRIALS);
         fs::create_dir(&trials).map_err(io_error("creating", &trials))?;
-        let writer = Writer { directory, header, _lock: lock };
+        let writer = RecordWriter { directory, header, _lock: lock };
         // Last, for it is what makes the directory a record.
         writer.save_header()?;
         Ok(writer)

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 
 use record::{
-    Counts, Fact, Generator, Interval, Mark, MarkKind, Moment, Phase, PlannedTrial, Sample, Trial,
-    Window, WorkloadResult,
+    ConnectionPhase, GeneratorCost, LoadInterval, MachineFact, MarkKind, MeasuredWindow, Moment,
+    PlannedTrial, Sample, TimelineMark, TransactionCounts, Trial, WorkloadResult,
 };
 
 use crate::environment;
-use crate::evidence::Evidence;
+use crate::evidence::ChartedTrial;
 use crate::grouping::{Group, Line};
 use crate::json::Json;
 use crate::page::BenchPage;
 use crate::page::rendered;
-use crate::search::Search;
+use crate::search::SearchReport;
 use crate::timeline::{self, Timeline, timeline};
 use crate::view::Table;
 use crate::{data, latency_tables, number, tail_tables};
@@ -23,7 +23,7 @@ const CELLS_MAX: usize = 1200;
 
 /// A single load, as `pgrig bench` ran it.
 #[derive(Clone, Debug)]
-pub struct Bench {
+pub struct BenchReport {
     /// The command that was run.
     pub command: String,
     /// Its output, word for word.
@@ -33,30 +33,30 @@ pub struct Bench {
     /// Wall clock at the beginning, RFC 3339.
     pub started_at: String,
     /// The window; none when it never opened.
-    pub window: Option<Window>,
+    pub window: Option<MeasuredWindow>,
     /// Connecting.
-    pub connecting: Phase,
+    pub connecting: ConnectionPhase,
     /// Disconnecting.
-    pub disconnecting: Phase,
+    pub disconnecting: ConnectionPhase,
     /// Results of each workload.
     pub workloads: Vec<WorkloadResult>,
     /// Cost of the rig.
-    pub generator: Generator,
+    pub generator: GeneratorCost,
     /// Every second since the load began.
-    pub intervals: Vec<Interval>,
+    pub intervals: Vec<LoadInterval>,
     /// Readings of the probes, if there were any.
     pub samples: Vec<Sample>,
     /// Events.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<TimelineMark>,
     /// Slow transactions by cause.
-    pub tail: Option<tail::Tail>,
+    pub tail: Option<tail::SlowTransactions>,
     /// Server and machine.
-    pub facts: Vec<Fact>,
+    pub facts: Vec<MachineFact>,
     /// Latency over load, where the run belongs to a search.
-    pub search: Option<Search>,
+    pub search: Option<SearchReport>,
 }
 
-impl Bench {
+impl BenchReport {
     /// The load as one HTML file that needs nothing beside it.
     pub fn html(&self) -> String {
         let evidence = self.evidence();
@@ -76,14 +76,14 @@ impl Bench {
         let figures = Json::Object(vec![
             ("trials", Json::List(charts.collect())),
             ("percentiles", Json::List(percentiles.clone())),
-            ("curves", Json::List(self.search.iter().flat_map(Search::curves).collect())),
+            ("curves", Json::List(self.search.iter().flat_map(SearchReport::curves).collect())),
         ]);
         let page = BenchPage {
             headline: self.headline(),
             started_at: self.started_at.clone(),
             tiles: self.tiles(),
             no_timeline,
-            search: self.search.as_ref().map(Search::section),
+            search: self.search.as_ref().map(SearchReport::section),
             has_percentiles: !percentiles.is_empty(),
             latency_tables,
             tables: vec![self.phases(), self.generator_table()],
@@ -138,7 +138,7 @@ impl Bench {
                 }
             }
         }
-        let mut counts = Counts::default();
+        let mut counts = TransactionCounts::default();
         self.workloads.iter().for_each(|workload| counts.add(&workload.counts));
         tiles.push(("failed", number::count(counts.failed())));
         let kinds = [
@@ -222,7 +222,7 @@ impl Bench {
     }
 
     /// The window's ends, where the caller has not marked them.
-    fn phase_marks(&self) -> Vec<Mark> {
+    fn phase_marks(&self) -> Vec<TimelineMark> {
         let is_marked = self.marks.iter().any(|mark| mark.kind == MarkKind::Phase);
         let Some(window) = self.window.filter(|_| !is_marked) else {
             return Vec::new();
@@ -232,7 +232,7 @@ impl Bench {
             (window.open, "window opens"),
             (window.close, "window closes"),
         ];
-        let mark = |(at, text): (Moment, &str)| Mark {
+        let mark = |(at, text): (Moment, &str)| TimelineMark {
             at,
             length_ns: 0,
             kind: MarkKind::Phase,
@@ -243,7 +243,7 @@ impl Bench {
     }
 
     /// The load in the shape of a study's trial, which is what charts are drawn from.
-    fn evidence(&self) -> Evidence {
+    fn evidence(&self) -> ChartedTrial {
         let planned = PlannedTrial {
             number: 1,
             round: 1,
@@ -260,7 +260,7 @@ impl Bench {
             generator: self.generator.clone(),
             ..planned.attempt(1)
         };
-        let mut evidence = Evidence::of(trial);
+        let mut evidence = ChartedTrial::of(trial);
         for interval in &self.intervals {
             evidence.interval(interval.clone());
         }

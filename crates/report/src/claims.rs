@@ -1,10 +1,10 @@
 //! The answer, and every claim with its verdict.
 
-use record::Header;
-use spec::{Claim, ClaimSubject, Profile, Quantifier, Study, metrics};
-use stats::Method;
+use record::RecordHeader;
+use spec::{Claim, ClaimSubject, Quantifier, Study, StudyProfile, metrics};
+use stats::IntervalMethod;
 use terms::counted;
-use verdict::{ClaimMeasurement, ClaimVerdict, Judgement, Source, Verdict};
+use verdict::{ClaimMeasurement, ClaimVerdict, NoiseSource, StudyVerdicts, Verdict};
 
 use crate::comparison::{capitalised, title};
 use crate::marked::Marked;
@@ -13,11 +13,11 @@ use crate::plot::{ClaimPlot, claim_plot};
 use crate::view::{Answer, ClaimRow, Outcome, Table, Tally};
 
 /// The answer and how sure it is.
-pub(crate) fn answer(study: &Study, judgement: &Judgement, header: &Header) -> Answer {
+pub(crate) fn answer(study: &Study, judgement: &StudyVerdicts, header: &RecordHeader) -> Answer {
     let headline = judgement.asked().next();
     let mut sure: Vec<String> = Vec::new();
     // The claims of profile smoke have rows of their own; no answer rests on them.
-    let is_answer = study.profile != Profile::Smoke || header.comparison.is_some();
+    let is_answer = study.profile != StudyProfile::Smoke || header.comparison.is_some();
     let of_answer = headline.filter(|_| is_answer);
     if let Some(comparison) = &header.comparison {
         sure.extend(comparison.sides_words());
@@ -30,7 +30,7 @@ pub(crate) fn answer(study: &Study, judgement: &Judgement, header: &Header) -> A
         Some(ClaimMeasurement::Value { interval, per_round }) => {
             let (_, range) = number::with_interval(interval.point, interval.low, interval.high);
             // A range has no verdict: why it has none says how few rounds there are.
-            if interval.method != Method::Range {
+            if interval.method != IntervalMethod::Range {
                 sure.push(format!(
                     "{} interval {range} from {} rounds ({}).",
                     number::percent(interval.confidence),
@@ -79,12 +79,12 @@ pub(crate) fn answer(study: &Study, judgement: &Judgement, header: &Header) -> A
 }
 
 /// By how much the same throughput differs from itself, and what that means for a reader.
-pub(crate) fn noise(judgement: &Judgement) -> Option<String> {
+pub(crate) fn noise(judgement: &StudyVerdicts) -> Option<String> {
     let noise = judgement.noise.iter().find(|noise| noise.metric == &metrics::TPS)?;
     let [one, means] = noise.words();
     let basis = match noise.source {
-        Source::Twin { .. } => "one point was measured twice in every round".to_owned(),
-        Source::Rounds { points } => {
+        NoiseSource::Twin { .. } => "one point was measured twice in every round".to_owned(),
+        NoiseSource::Rounds { points } => {
             format!("from the spread between rounds of {}", plural(points, "point"))
         }
     };
@@ -101,7 +101,7 @@ pub(crate) fn noise(judgement: &Judgement) -> Option<String> {
 }
 
 /// The noise of each metric, as a table; none where nothing was measured twice.
-pub(crate) fn noise_table(study: &Study, judgement: &Judgement) -> Option<Table> {
+pub(crate) fn noise_table(study: &Study, judgement: &StudyVerdicts) -> Option<Table> {
     let columns = ["", "#One measurement", "#Two means", "#Rounds", "Taken from"];
     let note = "by how much the same thing differs from itself, at 95 %: one measurement from \
                 another, and the means of as many rounds as were run";
@@ -114,10 +114,10 @@ pub(crate) fn noise_table(study: &Study, judgement: &Judgement) -> Option<Table>
             means,
             noise.rounds.to_string(),
             match noise.source {
-                Source::Twin { point } => {
+                NoiseSource::Twin { point } => {
                     format!("{}, measured twice in each round", study.points[point].name)
                 }
-                Source::Rounds { points } => {
+                NoiseSource::Rounds { points } => {
                     format!("the spread between rounds of {}", plural(points, "point"))
                 }
             },
@@ -127,7 +127,7 @@ pub(crate) fn noise_table(study: &Study, judgement: &Judgement) -> Option<Table>
 }
 
 /// Number of claims for each outcome.
-pub(crate) fn tallies(judgement: &Judgement) -> Vec<Tally> {
+pub(crate) fn tallies(judgement: &StudyVerdicts) -> Vec<Tally> {
     let marks = [
         (Outcome::Holds, "holds", "hold"),
         (Outcome::Fails, "does not hold", "do not hold"),
@@ -142,7 +142,7 @@ pub(crate) fn tallies(judgement: &Judgement) -> Vec<Tally> {
 }
 
 /// Every claim that the run can judge, in the study's order.
-pub(crate) fn rows(study: &Study, judgement: &Judgement) -> Vec<ClaimRow> {
+pub(crate) fn rows(study: &Study, judgement: &StudyVerdicts) -> Vec<ClaimRow> {
     // Beyond those of the study are the ones that a comparison has of its own.
     let claims = study.claims.iter().map(Some).chain(std::iter::repeat(None));
     let is_shown = |judged: &ClaimVerdict| {

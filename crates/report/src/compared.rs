@@ -2,8 +2,8 @@
 
 use record::Comparison;
 use record::comparison::{
-    Background, ExecutedPlan, Figure, Look, Metric, PlanPair, Side, StatementComparison,
-    StatementVerdict, Verdict, Wait,
+    ComparedMetric, ComparisonFigure, ComparisonSide, ExecutedPlan, FigureVerdict, InterimLook,
+    PlanPair, SideBackgroundWork, StatementComparison, StatementVerdict, WaitKindShare,
 };
 
 use crate::curve;
@@ -15,27 +15,28 @@ use crate::view::{Cell, Outcome, Table};
 const LOOKS_MAX: usize = 600;
 
 /// Metrics that are drawn over time.
-const DRAWN: [Metric; 4] = [Metric::Throughput, Metric::P99, Metric::Cpu, Metric::P50];
+const DRAWN: [ComparedMetric; 4] =
+    [ComparedMetric::Throughput, ComparedMetric::P99, ComparedMetric::Cpu, ComparedMetric::P50];
 
 /// The course of the ratios that are drawn.
-pub(crate) fn curves(looks: &[Look], quotient: &str) -> Vec<Json> {
+pub(crate) fn curves(looks: &[InterimLook], quotient: &str) -> Vec<Json> {
     DRAWN.iter().filter_map(|metric| curve(*metric, looks, quotient)).collect()
 }
 
-fn outcome(verdict: Verdict) -> Outcome {
+fn outcome(verdict: FigureVerdict) -> Outcome {
     match verdict {
-        Verdict::Better | Verdict::Equal => Outcome::Holds,
-        Verdict::Worse => Outcome::Fails,
-        Verdict::CannotTell => Outcome::Unsure,
+        FigureVerdict::Better | FigureVerdict::Equal => Outcome::Holds,
+        FigureVerdict::Worse => Outcome::Fails,
+        FigureVerdict::CannotTell => Outcome::Unsure,
     }
 }
 
 /// The ratio with its interval over the pairs, and for throughput each segment by itself.
-fn curve(metric: Metric, looks: &[Look], quotient: &str) -> Option<Json> {
+fn curve(metric: ComparedMetric, looks: &[InterimLook], quotient: &str) -> Option<Json> {
     let step = looks.len().div_ceil(LOOKS_MAX).max(1);
     let last = looks.len().checked_sub(1)?;
     // The last one is what the answer says.
-    let shown: Vec<&Look> = looks
+    let shown: Vec<&InterimLook> = looks
         .iter()
         .enumerate()
         .filter(|(index, _)| index % step == 0 || *index == last)
@@ -49,7 +50,7 @@ fn curve(metric: Metric, looks: &[Look], quotient: &str) -> Option<Json> {
     };
     let line = |label, colour, values| curve::line(label, colour, shown.len(), values);
     let mut lines = vec![line("so far, with its interval", 0, [ratio(0), ratio(1), ratio(2)])];
-    if metric == Metric::Throughput {
+    if metric == ComparedMetric::Throughput {
         let segments = || Json::series(shown.iter().map(|look| look.segment));
         lines.push(line("each segment", 1, [segments(), segments(), segments()]));
     }
@@ -65,12 +66,12 @@ fn curve(metric: Metric, looks: &[Look], quotient: &str) -> Option<Json> {
 }
 
 /// Every figure of both sides, and the second's divided by the first's.
-pub(crate) fn figures(figures: &[Figure], [a, b]: [&str; 2], note: &str) -> Table {
+pub(crate) fn figures(figures: &[ComparisonFigure], [a, b]: [&str; 2], note: &str) -> Table {
     let (quotient, a, b) = (format!("#{b} ÷ {a}"), format!("#{a}"), format!("#{b}"));
     let columns = ["Figure", &a, &b, &quotient, "#Interval", "Verdict", "#n"];
     let mut table = Table::new("Figures", note, &columns);
     for figure in figures {
-        let Figure { a, b, b_over_a, verdict, .. } = figure;
+        let ComparisonFigure { a, b, b_over_a, verdict, .. } = figure;
         let mark = Some(outcome(*verdict));
         let (ratio, interval, n) = b_over_a.as_ref().map_or_else(
             || ("–".to_owned(), figure.lacking().to_owned(), String::new()),
@@ -202,7 +203,7 @@ pub(crate) fn reason(statement: &StatementComparison, [a, b]: [&str; 2]) -> Opti
 }
 
 /// Wait events of the clients of both sides.
-pub(crate) fn waits(waits: &[Wait], [a, b]: [&str; 2]) -> Table {
+pub(crate) fn waits(waits: &[WaitKindShare], [a, b]: [&str; 2]) -> Table {
     let (difference, a, b) = (format!("#{b} − {a}"), format!("#{a}"), format!("#{b}"));
     let note =
         "shares of the samples of active clients, ten a second; the largest difference first";
@@ -246,7 +247,7 @@ pub(crate) fn plan(pair: &PlanPair) -> Table {
 /// What the sides of a comparison are.
 pub(crate) fn sides(found: &Comparison) -> Table {
     let mut table = Table::new("The sides", "", &["", "A", "B"]);
-    let mut row = |name: &str, of: &dyn Fn(&Side) -> String| {
+    let mut row = |name: &str, of: &dyn Fn(&ComparisonSide) -> String| {
         let (a, b) = (of(&found.a), of(&found.b));
         if !(a.is_empty() && b.is_empty()) {
             table.row([name.to_owned(), a, b]);
@@ -280,7 +281,7 @@ pub(crate) fn differences(found: &Comparison) -> Option<Table> {
 }
 
 /// The work of both sides' servers besides the load; none where none was seen.
-pub(crate) fn background(seen: [Background; 2], [a, b]: [&str; 2]) -> Option<Table> {
+pub(crate) fn background(seen: [SideBackgroundWork; 2], [a, b]: [&str; 2]) -> Option<Table> {
     let mut table = Table::new("Besides the load", "", &["", &format!("#{a}"), &format!("#{b}")]);
     if let [Some(a), Some(b)] = seen.map(|side| side.idle_cpus) {
         let [a, b] = [a, b].map(number::percent);

@@ -207,7 +207,11 @@ pub(crate) fn capitalised(words: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-fn measured(published: &spec::Published, trials: &[Trial], groups: &[Group]) -> Option<Estimate> {
+fn measured(
+    published: &spec::PublishedFigure,
+    trials: &[Trial],
+    groups: &[Group],
+) -> Option<Estimate> {
     let lines = groups.iter().flat_map(|group| &group.lines);
     let line = lines.into_iter().find(|line| {
         line.variant == published.variant

@@ -6,7 +6,7 @@
 use record::Trial;
 use spec::{ClaimSubject, metric};
 use terms::foreign::csv_field;
-use verdict::Figures;
+use verdict::ClaimFigures;
 
 use crate::glance::not_counted;
 use crate::grouping::in_study_order;
@@ -87,7 +87,8 @@ impl Report<'_> {
                 Some(ClaimSubject::Value { value, .. }) => value.source(),
                 Some(ClaimSubject::Every { condition, .. }) => condition.source(),
             };
-            let Figures { measured, low, high, confidence, method, n } = judged.measured.figures();
+            let ClaimFigures { measured, low, high, confidence, method, n } =
+                judged.measured.figures();
             table.row([
                 judged.says.as_str(),
                 judged.kind.name(),

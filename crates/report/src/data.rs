@@ -1,6 +1,6 @@
 //! The figures that a page carries for its charts over time.
 
-use record::{Ending, MarkKind, Trial};
+use record::{AttemptEnding, MarkKind, Trial};
 
 use crate::glance::not_counted;
 use crate::grouping::point_label;
@@ -31,7 +31,7 @@ pub(crate) fn trial(
         ("scenario", Json::text(scenario)),
         ("variant", Json::text(variant)),
         ("round", Json::text(round)),
-        ("first", Json::Flag(first && trial.ending == Ending::Done)),
+        ("first", Json::Flag(first && trial.ending == AttemptEnding::Done)),
         ("from", Json::Number(timeline.from_s)),
         ("step", Json::Number(timeline.step_s)),
         ("n", Json::Exact(timeline.cells as u64)),

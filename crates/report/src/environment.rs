@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use record::{Fact, Header, RunState};
-use spec::{Point, Reset, ScriptSource, Study, Workload};
+use record::{MachineFact, RecordHeader, RunState};
+use spec::{DataReset, ScriptSource, Study, TrialPoint, Workload};
 
 use crate::grouping::{label, point_label};
 use crate::number;
@@ -13,7 +13,7 @@ use crate::view::{FactGroup, Log, Table};
 const FACTS_SHOWN_MAX: usize = 12;
 
 /// Study, profile, day, and the first facts of machine and server: what a reader wants before anything.
-pub(crate) fn subtitle(header: &Header) -> String {
+pub(crate) fn subtitle(header: &RecordHeader) -> String {
     let day = header.started_at.split('T').next().expect("a split has a first part");
     let mut parts = match &header.comparison {
         Some(comparison) => vec![comparison.title()],
@@ -35,7 +35,7 @@ pub(crate) fn subtitle(header: &Header) -> String {
 }
 
 /// Facts of the record, in its order.
-pub(crate) fn facts(header: &Header) -> Vec<FactGroup> {
+pub(crate) fn facts(header: &RecordHeader) -> Vec<FactGroup> {
     let mut run = vec![
         ("seed".to_owned(), header.seed.to_string()),
         ("began".to_owned(), header.started_at.clone()),
@@ -54,7 +54,7 @@ pub(crate) fn facts(header: &Header) -> Vec<FactGroup> {
 }
 
 /// Facts under the names of their groups, in their order.
-pub(crate) fn grouped(facts: &[Fact]) -> Vec<FactGroup> {
+pub(crate) fn grouped(facts: &[MachineFact]) -> Vec<FactGroup> {
     let mut groups: Vec<FactGroup> = Vec::new();
     for fact in facts {
         let known = groups.iter().position(|group| group.name == fact.group);
@@ -74,7 +74,7 @@ pub(crate) fn grouped(facts: &[Fact]) -> Vec<FactGroup> {
 /// Tables of the programs and their settings.
 ///
 /// The study's settings are those of servers that the rig has built; a target's are facts.
-pub(crate) fn tables(study: &Study, header: &Header) -> Vec<Table> {
+pub(crate) fn tables(study: &Study, header: &RecordHeader) -> Vec<Table> {
     // The load of a comparison may be that of pgbench's options, which are its command.
     let is_of_study = header.comparison.as_ref().is_none_or(|one| one.point.is_some());
     let mut tables = match is_of_study {
@@ -119,7 +119,7 @@ fn workloads(study: &Study) -> Table {
 }
 
 /// A point in the study's words.
-fn place(study: &Study, point: &Point) -> String {
+fn place(study: &Study, point: &TrialPoint) -> String {
     let mut words = label(&study.scenarios, &point.name.scenario).to_owned();
     if study.variants.len() > 1 {
         words = format!("{} / {words}", label(&study.variants, &point.name.variant));
@@ -149,9 +149,9 @@ fn data(study: &Study) -> Table {
             data.script.as_ref().map_or("–".to_owned(), |script| script.name.clone()),
             given.collect::<Vec<String>>().join(", "),
             match data.reset {
-                Reset::Clone => "a fresh copy".to_owned(),
-                Reset::Keep => "kept".to_owned(),
-                Reset::Whole => "kept while the machines are whole".to_owned(),
+                DataReset::Clone => "a fresh copy".to_owned(),
+                DataReset::Keep => "kept".to_owned(),
+                DataReset::Whole => "kept while the machines are whole".to_owned(),
             },
         ];
         let places = seen.entry(cells).or_default();

@@ -21,7 +21,7 @@ pub(crate) fn estimate(rounds: &[f64]) -> Option<Estimate> {
     let finite: Vec<f64> = rounds.iter().copied().filter(|value| value.is_finite()).collect();
     let n = finite.len();
     if let Ok(interval) = hodges_lehmann_interval(&finite, 0.95) {
-        let stats::Interval { point, low, high, .. } = interval;
+        let stats::ConfidenceInterval { point, low, high, .. } = interval;
         return Some(Estimate { point, low, high, n, is_interval: true });
     }
     let low = finite.iter().copied().reduce(f64::min)?;

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use record::{Finished, Interval, Mark, Moment, Sample, Trial};
+use record::{FinishedTrial, LoadInterval, Moment, Sample, TimelineMark, Trial};
 use spec::{Metric, metrics};
-use stats::Latency;
+use stats::LatencyHistogram;
 
 /// Metrics that charts are drawn from.
 const DRAWN: [&Metric; 25] = [
@@ -50,11 +50,11 @@ pub(crate) const SECOND_FROM_NS: u64 = 900_000_000;
 
 /// A trial, and what charts are drawn from.
 #[derive(Clone, Debug)]
-pub struct Evidence {
+pub struct ChartedTrial {
     pub(crate) trial: Trial,
     pub(crate) stretches: Vec<Stretch>,
     pub(crate) samples: Samples,
-    pub(crate) marks: Vec<Mark>,
+    pub(crate) marks: Vec<TimelineMark>,
     /// The ends of server logs, node → lines.
     pub(crate) logs: BTreeMap<String, String>,
 }
@@ -71,7 +71,7 @@ pub(crate) struct Stretch {
     pub(crate) p50_ns: Option<u64>,
     pub(crate) p99_ns: Option<u64>,
     /// Of an interval that is shorter than a second.
-    pub(crate) latency: Option<Latency>,
+    pub(crate) latency: Option<LatencyHistogram>,
 }
 
 /// Samples by metric, node and label.
@@ -102,21 +102,21 @@ fn is_shown(metric: &str) -> Option<&'static str> {
     shown.map(|shown| shown.name).find(|name| *name == metric)
 }
 
-impl Evidence {
+impl ChartedTrial {
     /// A trial of whose seconds nothing is known yet.
-    pub fn of(trial: Trial) -> Evidence {
+    pub fn of(trial: Trial) -> ChartedTrial {
         let (samples, logs) = (Samples::default(), BTreeMap::new());
-        Evidence { trial, stretches: Vec::new(), samples, marks: Vec::new(), logs }
+        ChartedTrial { trial, stretches: Vec::new(), samples, marks: Vec::new(), logs }
     }
 
     /// Takes what the clients did in an interval; how many bytes are kept of it.
-    pub fn interval(&mut self, interval: Interval) -> usize {
-        let Interval { start, length_ns, workload, counts, latency, backlog, .. } = interval;
+    pub fn interval(&mut self, interval: LoadInterval) -> usize {
+        let LoadInterval { start, length_ns, workload, counts, latency, backlog, .. } = interval;
         let [p50_ns, p99_ns] = latency.quantiles_ns([0.5, 0.99]);
         let latency = (length_ns <= SECOND_FROM_NS).then_some(latency);
         let errors = counts.errors;
         // A histogram that is not kept takes no memory.
-        let histogram = latency.as_ref().map_or(0, Latency::memory_bytes);
+        let histogram = latency.as_ref().map_or(0, LatencyHistogram::memory_bytes);
         let kept = 2 * size_of::<Stretch>() + histogram + errors.len() * ERROR_BYTES;
         let transactions = counts.transactions;
         self.stretches.push(Stretch {
@@ -154,8 +154,8 @@ impl Evidence {
     }
 
     /// Takes what happened; how many bytes are kept of it.
-    pub fn mark(&mut self, mark: Mark) -> usize {
-        let kept = 2 * size_of::<Mark>() + mark.node.len() + mark.text.len();
+    pub fn mark(&mut self, mark: TimelineMark) -> usize {
+        let kept = 2 * size_of::<TimelineMark>() + mark.node.len() + mark.text.len();
         self.marks.push(mark);
         kept
     }
@@ -172,9 +172,9 @@ impl Evidence {
     }
 }
 
-impl From<Finished> for Evidence {
-    fn from(finished: Finished) -> Evidence {
-        let mut evidence = Evidence::of(finished.trial);
+impl From<FinishedTrial> for ChartedTrial {
+    fn from(finished: FinishedTrial) -> ChartedTrial {
+        let mut evidence = ChartedTrial::of(finished.trial);
         for interval in finished.intervals {
             evidence.interval(interval);
         }

@@ -4,8 +4,8 @@
 mod junit;
 mod summary;
 
-use record::comparison::{FailOn, Stop};
-use record::{Comparison, Ending, Paired};
+use record::comparison::{ComparisonStop, FailOn};
+use record::{AttemptEnding, Comparison, PairingAttempt};
 use spec::{ClaimKind, Metric, MetricDirection, metrics};
 use verdict::{ClaimMeasurement, ClaimVerdict, Verdict};
 
@@ -18,7 +18,7 @@ const TOLD: [&Metric; 3] =
 
 /// Results of a record, for other programs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Results {
+pub struct ExportedResults {
     /// The study's name, or that of a comparison.
     pub name: String,
     /// Wall clock at the beginning, RFC 3339.
@@ -30,16 +30,16 @@ pub struct Results {
     /// One sentence.
     pub answer: String,
     /// Cases that were judged.
-    pub cases: Vec<Case>,
+    pub cases: Vec<JudgedCase>,
     /// Figures that were measured.
-    pub figures: Vec<Measure>,
+    pub figures: Vec<MeasuredFigure>,
     /// Reasons to doubt the answer.
     pub doubts: Vec<String>,
 }
 
 /// Something that was judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Case {
+pub struct JudgedCase {
     /// The claim, or the figure.
     pub name: String,
     /// Outcome of the case.
@@ -65,7 +65,7 @@ pub enum CaseOutcome {
 
 /// A figure with its interval.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measure {
+pub struct MeasuredFigure {
     /// Subject of the measurement: a side of a comparison, a point of a study.
     pub benchmark: String,
     /// Name of the metric: `throughput`, `tps`.
@@ -84,7 +84,7 @@ impl Report<'_> {
     /// Results for other programs: every claim is a case, the usual metrics of every point and the ratios of
     /// all pairs are figures.
     #[must_use]
-    pub fn results(&self) -> Results {
+    pub fn results(&self) -> ExportedResults {
         let lines = self
             .groups
             .iter()
@@ -98,7 +98,7 @@ impl Report<'_> {
             }
             TOLD.iter().filter_map(move |metric| {
                 let found = estimate(&line.values(&self.trials, metric))?;
-                Some(Measure {
+                Some(MeasuredFigure {
                     benchmark: benchmark.clone(),
                     name: metric.name.to_owned(),
                     unit: metric.unit.to_owned(),
@@ -114,18 +114,18 @@ impl Report<'_> {
             let case = case(claim);
             match case.outcome {
                 CaseOutcome::Broken if comparison.is_some_and(|one| !self.fails_untold(one)) => {
-                    Case { outcome: CaseOutcome::Skipped, ..case }
+                    JudgedCase { outcome: CaseOutcome::Skipped, ..case }
                 }
                 _ => case,
             }
         });
         let doubts = self.pairs.iter().flat_map(|paired| paired.shown.doubts.iter().cloned());
-        Results {
+        ExportedResults {
             name: comparison.map_or(self.header.study.clone(), record::Comparison::title),
             started_at: self.header.started_at.clone(),
             // A study that is no comparison has no sides.
             sides: comparison.map(Comparison::sides_words).unwrap_or_default(),
-            harm: self.judgement.harm.iter().map(verdict::Harm::words).collect(),
+            harm: self.judgement.harm.iter().map(verdict::HarmCount::words).collect(),
             answer: self.judgement.answer.clone(),
             cases: cases.collect(),
             figures: figures.chain(self.pairs.iter().flat_map(|one| self.ratios(one))).collect(),
@@ -136,21 +136,23 @@ impl Report<'_> {
     /// True if a comparison fails where it cannot be told whether B is worse: it was asked to, or did not
     /// run to its end.
     fn fails_untold(&self, comparison: &Comparison) -> bool {
-        let is_cut = |paired: &Paired| matches!(paired.shown.stop, Stop::Died | Stop::Interrupted);
+        let is_cut = |paired: &PairingAttempt| {
+            matches!(paired.shown.stop, ComparisonStop::Died | ComparisonStop::Interrupted)
+        };
         comparison.fail_on == Some(FailOn::WorseOrUnknown) || self.pairs.iter().any(is_cut)
     }
 
     /// The ratios of an attempt at pairs that was measured to its end.
-    fn ratios(&self, paired: &Paired) -> Vec<Measure> {
+    fn ratios(&self, paired: &PairingAttempt) -> Vec<MeasuredFigure> {
         let benchmark = match self.header.comparison {
             Some(_) => "B ÷ A".to_owned(),
             None => paired.name(),
         };
-        let is_done = paired.ending == Ending::Done;
+        let is_done = paired.ending == AttemptEnding::Done;
         let figures = paired.shown.figures.iter().filter(|_| is_done);
         let ratios = figures.filter_map(|figure| {
             let ratio = figure.b_over_a.as_ref()?;
-            Some(Measure {
+            Some(MeasuredFigure {
                 benchmark: benchmark.clone(),
                 name: figure.metric.name().to_owned(),
                 unit: String::new(),
@@ -163,7 +165,7 @@ impl Report<'_> {
     }
 }
 
-fn case(claim: &ClaimVerdict) -> Case {
+fn case(claim: &ClaimVerdict) -> JudgedCase {
     let (outcome, remark) = match (claim.verdict, claim.kind) {
         (Verdict::Holds, _) if claim.saw_harm() => (CaseOutcome::Harm, ""),
         (Verdict::Holds, _) => (CaseOutcome::Passed, ""),
@@ -204,5 +206,5 @@ fn case(claim: &ClaimVerdict) -> Case {
         (_, "") => format!("{remark}{verdict}: {measured}{expected}"),
         (_, why) => format!("{remark}{verdict}: {measured}{expected}; {why}"),
     };
-    Case { name: claim.says.clone(), outcome, text }
+    JudgedCase { name: claim.says.clone(), outcome, text }
 }

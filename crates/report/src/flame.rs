@@ -2,11 +2,11 @@
 
 use inferno::differential;
 use inferno::flamegraph;
-use record::comparison::Profile;
+use record::comparison::CpuProfile;
 
 /// The graph as SVG without script: the widths are B's times, the colours the difference to A's. None
 /// where nothing was sampled.
-pub(crate) fn graph(profile: &Profile) -> Option<String> {
+pub(crate) fn graph(profile: &CpuProfile) -> Option<String> {
     let [a, b] = profile.folded.each_ref().map(|folded| folded.as_bytes());
     let mut both = Vec::new();
     let options = differential::Options { normalize: false, strip_hex: true };
@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn functions_are_named_with_their_times() {
         let profile =
-            |a: &str, b: &str| Profile { seconds: 60.0, folded: [a.to_owned(), b.to_owned()] };
+            |a: &str, b: &str| CpuProfile { seconds: 60.0, folded: [a.to_owned(), b.to_owned()] };
         let a = "postgres;main;ExecScan 1000000\npostgres;main;commit 500000\n";
         let b = "postgres;main;ExecScan 3000000\npostgres;main;commit 500000\n";
         let svg = graph(&profile(a, b)).expect("a graph");

@@ -1,6 +1,6 @@
 //! Every trial at a glance: a row a point, a column a round, a sparkline each.
 
-use record::{Ending, Trial};
+use record::{AttemptEnding, Trial};
 use spec::{Study, metrics};
 
 use crate::grouping::{entry, in_study_order, label, point_label};
@@ -34,7 +34,7 @@ pub(crate) fn glance(
         let column = rounds.iter().position(|&round| round == trial.round);
         if let Some(column) = column {
             // Of several attempts the one that counts is shown, else the last one.
-            let counts = |index: usize| trials[index].ending == Ending::Done;
+            let counts = |index: usize| trials[index].ending == AttemptEnding::Done;
             if cells[column].is_none_or(|shown| !counts(shown)) {
                 cells[column] = Some(index);
             }
@@ -71,8 +71,8 @@ pub(crate) fn trial_label(study: &Study, trial: &Trial) -> String {
 }
 
 /// The reason why an attempt does not count, in a word and in full; none if it counts.
-pub(crate) fn not_counted(ending: &Ending) -> Option<(&'static str, &str)> {
-    (*ending != Ending::Done).then(|| (ending.word(), ending.why()))
+pub(crate) fn not_counted(ending: &AttemptEnding) -> Option<(&'static str, &str)> {
+    (*ending != AttemptEnding::Done).then(|| (ending.word(), ending.why()))
 }
 
 fn cell(

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use record::{Ending, Trial};
+use record::{AttemptEnding, Trial};
 use spec::{Metric, NamedItem, Study};
 
 /// Longer words than this belong into a text, not beside a line.
@@ -99,7 +99,7 @@ pub(crate) fn groups(study: &Study, trials: &[Trial]) -> Vec<Group> {
     };
     for index in in_study_order(study, trials) {
         let trial = &trials[index];
-        if trial.ending != Ending::Done {
+        if trial.ending != AttemptEnding::Done {
             continue;
         }
         let point = point_label(&trial.axes);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use record::PastMark;
-use record::comparison::Metric;
+use record::comparison::ComparedMetric;
 
 use crate::comparison::{capitalised, title};
 use crate::curve;
@@ -15,7 +15,7 @@ use crate::view::Table;
 
 /// One figure over time.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Series {
+pub struct FigureSeries {
     /// The study, or `compare`.
     pub study: String,
     /// What it is about besides the study; may be empty.
@@ -29,12 +29,12 @@ pub struct Series {
     /// True if more is better.
     pub more_is_better: bool,
     /// In the order of time.
-    pub points: Vec<Point>,
+    pub points: Vec<SeriesPoint>,
 }
 
 /// One result.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Point {
+pub struct SeriesPoint {
     /// Wall clock, RFC 3339.
     pub time: String,
     /// The commit; empty where none is known.
@@ -49,7 +49,7 @@ pub struct Point {
     pub mark: Option<PastMark>,
 }
 
-impl Series {
+impl FigureSeries {
     /// `compare, B ÷ A: throughput`
     pub fn title(&self) -> String {
         format!("{}, {}: {}", self.of(), self.benchmark, self.name)
@@ -66,7 +66,7 @@ impl Series {
     /// The same for people: `Throughput: compare, B ÷ A`. A name that is no longer known stands as it
     /// is.
     fn heading(&self) -> String {
-        let compared = Metric::ALL.into_iter().find(|metric| metric.name() == self.name);
+        let compared = ComparedMetric::ALL.into_iter().find(|metric| metric.name() == self.name);
         // Ratios of a comparison have no unit, but one has the name of a metric.
         let what = match (compared, spec::metric(&self.name)) {
             (Some(metric), _) if self.unit.is_empty() => capitalised(metric.words()),
@@ -80,7 +80,7 @@ impl Series {
 
 /// Every series as a chart with a line for each machine, and as a table: one HTML file that needs
 /// nothing beside it.
-pub fn history(series: &[Series]) -> String {
+pub fn history(series: &[FigureSeries]) -> String {
     let results: BTreeSet<&str> = series
         .iter()
         .flat_map(|series| series.points.iter().map(|point| point.time.as_str()))
@@ -107,7 +107,7 @@ pub fn history(series: &[Series]) -> String {
     rendered(&page)
 }
 
-fn curve(series: &Series) -> Json {
+fn curve(series: &FigureSeries) -> Json {
     let mut machines: Vec<&str> = Vec::new();
     for point in &series.points {
         if !machines.contains(&point.machine.as_str()) {
@@ -115,13 +115,13 @@ fn curve(series: &Series) -> Json {
         }
     }
     let lines = machines.iter().zip(0..).map(|(machine, colour)| {
-        let of = |pick: &dyn Fn(&Point) -> f64| {
+        let of = |pick: &dyn Fn(&SeriesPoint) -> f64| {
             Json::series(
                 series.points.iter().map(|point| (point.machine == *machine).then(|| pick(point))),
             )
         };
         let bound = |index: usize| {
-            move |point: &Point| point.bounds.map_or(point.value, |bounds| bounds[index])
+            move |point: &SeriesPoint| point.bounds.map_or(point.value, |bounds| bounds[index])
         };
         let values = [of(&|point| point.value), of(&bound(0)), of(&bound(1))];
         curve::line(machine, colour, series.points.len(), values)
@@ -139,7 +139,7 @@ fn curve(series: &Series) -> Json {
 }
 
 /// Ratios that differ by a factor are as far from each other above 1 as below.
-fn is_log(series: &Series) -> bool {
+fn is_log(series: &FigureSeries) -> bool {
     let bounds = series.points.iter().flat_map(|point| {
         point.bounds.unwrap_or([point.value; 2]).into_iter().chain([point.value])
     });
@@ -156,7 +156,7 @@ fn minute(time: &str) -> String {
     time.chars().take(16).map(|one| if one == 'T' { ' ' } else { one }).collect()
 }
 
-fn table(series: &Series) -> Table {
+fn table(series: &FigureSeries) -> Table {
     let better = if series.more_is_better { "more is better" } else { "less is better" };
     let columns = ["Result", "Time", "Commit", "#Value", "#Interval", "Machine"];
     let mut table = Table::new(&series.heading(), better, &columns);
@@ -177,8 +177,8 @@ fn table(series: &Series) -> Table {
 mod tests {
     use super::*;
 
-    fn series(name: &str, unit: &str) -> Series {
-        let point = Point {
+    fn series(name: &str, unit: &str) -> FigureSeries {
+        let point = SeriesPoint {
             time: "2026-11-25T03:09:33Z".to_owned(),
             commit: String::new(),
             machine: "m".to_owned(),
@@ -186,7 +186,7 @@ mod tests {
             bounds: None,
             mark: None,
         };
-        Series {
+        FigureSeries {
             study: "pgbench".to_owned(),
             subject: String::new(),
             benchmark: "read-only".to_owned(),

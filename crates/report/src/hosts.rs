@@ -1,13 +1,13 @@
 //! Figures of each host, over all trials that count.
 
-use record::{Ending, Generator, HostLoad, HostUse, Trial};
+use record::{AttemptEnding, GeneratorCost, HostLoad, HostUse, Trial};
 
 use crate::number;
 use crate::view::{Cell, Table};
 
 /// A row for each host; none where everything ran on one machine.
 pub(crate) fn table(trials: &[Trial]) -> Option<Table> {
-    let counted = || trials.iter().filter(|trial| trial.ending == Ending::Done);
+    let counted = || trials.iter().filter(|trial| trial.ending == AttemptEnding::Done);
     let mut names: Vec<&str> = Vec::new();
     for host in trials.iter().flat_map(|trial| &trial.hosts) {
         if !names.contains(&host.name.as_str()) {
@@ -52,7 +52,7 @@ pub(crate) fn table(trials: &[Trial]) -> Option<Table> {
         let lost = lost.filter(|host| host.name == name).find_map(|host| host.lost.as_deref());
         let doubt = match (lost, busiest) {
             (Some(why), _) => format!("lost: {why}"),
-            (None, Some(share)) if share > Generator::BUSY_SHARE_MAX => {
+            (None, Some(share)) if share > GeneratorCost::BUSY_SHARE_MAX => {
                 "it was the limit".to_owned()
             }
             _ if uses.iter().filter_map(|one| one.load.as_ref()).any(HostLoad::is_starved) => {

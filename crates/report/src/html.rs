@@ -67,7 +67,7 @@ impl Report<'_> {
             question: study.question.clone(),
             subtitle: environment::subtitle(header),
             answer: claims::answer(study, &self.judgement, header),
-            harm: self.judgement.harm.iter().map(verdict::Harm::words).collect(),
+            harm: self.judgement.harm.iter().map(verdict::HarmCount::words).collect(),
             first_tables: tidy(first_tables),
             picture: picture::picture(study, &self.judgement),
             tallies: claims::tallies(&self.judgement),
@@ -122,6 +122,6 @@ impl Report<'_> {
     }
 }
 
-fn colophon(header: &record::Header) -> String {
+fn colophon(header: &record::RecordHeader) -> String {
     format!("Written by pgrig {} from the record of {}.", header.pgrig, header.started_at)
 }

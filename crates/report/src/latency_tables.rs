@@ -1,7 +1,7 @@
 //! Latency in figures: percentiles of each line, and every statement of a transaction.
 
 use record::Trial;
-use stats::{Latency, censored};
+use stats::{LatencyHistogram, censored};
 
 use crate::grouping::Group;
 use crate::json::Json;
@@ -68,7 +68,7 @@ fn percentile_table(title: &str, group: &Group, whole: &Distribution, trials: &[
 }
 
 /// A percentile in milliseconds, or what is known of it. A quantile of 1 is the longest.
-fn percentile(ended: &Latency, open: &Latency, quantile: f64) -> String {
+fn percentile(ended: &LatencyHistogram, open: &LatencyHistogram, quantile: f64) -> String {
     let Some(found) = censored::quantile(ended, open, quantile) else { return ms(None) };
     let sign = if found.is_at_least { "> " } else { "" };
     let value = format!("{sign}{}", ms(Some(found.value_ns as f64)));
@@ -88,7 +88,7 @@ fn statement_table(title: &str, group: &Group, distributions: &[Distribution]) -
     let mut table = Table::new(title, note, &columns);
     for (position, line) in group.lines.iter().enumerate() {
         let each = statements.iter().filter_map(|d| Some((&d.of, d.lines[position].as_ref()?)));
-        let each: Vec<(&String, &Latency)> = each.collect();
+        let each: Vec<(&String, &LatencyHistogram)> = each.collect();
         let total_ns: u128 = each.iter().map(|(_, latency)| latency.sum_ns()).sum();
         for (of, latency) in &each {
             let share = latency.sum_ns() as f64 / (total_ns.max(1)) as f64;
@@ -98,7 +98,7 @@ fn statement_table(title: &str, group: &Group, distributions: &[Distribution]) -
                     line.label.clone(),
                     ms(latency.mean_ns()),
                     ms(latency.quantile_ns(0.5).map(|v| v as f64)),
-                    percentile(latency, &Latency::new(), 0.99),
+                    percentile(latency, &LatencyHistogram::new(), 0.99),
                     number::percent(share),
                     number::count(latency.count()),
                 ]
@@ -115,7 +115,7 @@ fn ms(ns: Option<f64>) -> String {
 }
 
 fn curve(group: &Group, distribution: &Distribution) -> Json {
-    let most = distribution.lines.iter().flatten().map(Latency::count).max().unwrap_or(1);
+    let most = distribution.lines.iter().flatten().map(LatencyHistogram::count).max().unwrap_or(1);
     let grid = percentiles::grid(most);
     let lines = group.lines.iter().zip(&distribution.lines).enumerate();
     let lines = lines.filter_map(|(colour, (line, latency))| {
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn a_percentile_says_what_is_known_of_it() {
         let of = |ms: &[(u64, u64)]| {
-            let mut latency = Latency::new();
+            let mut latency = LatencyHistogram::new();
             ms.iter().for_each(|(ms, times)| {
                 (0..*times).for_each(|_| latency.record_ns(ms * 1_000_000));
             });

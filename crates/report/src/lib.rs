@@ -1,6 +1,6 @@
 //! A record and its verdicts as HTML, Markdown and CSV.
 //!
-//! Reading order: [`Report`] takes up a record, [`Bench`] a single load; `grouping` decides what
+//! Reading order: [`Report`] takes up a record, [`BenchReport`] a single load; `grouping` decides what
 //! stands side by side; `claims`, `comparison`, `why`, `timeline`, `percentiles`, `proof`, `trust` and
 //! `environment` are the sections; `view` is what a template sees; `page` and `plot` are what it
 //! looks like, with `templates/`, `assets/` and the chart library in `vendor/`.
@@ -56,14 +56,14 @@ mod json;
 mod marked;
 mod number;
 
-pub use bench::Bench;
+pub use bench::BenchReport;
 pub use bisected::{BisectedStep, bisected};
 pub use csv_files::{TRIAL_COLUMNS, VERDICT_COLUMNS};
-pub use evidence::Evidence;
-pub use exchange::{Case, CaseOutcome, Measure, Results};
-pub use history::{Point, Series, history};
-pub use live::{Look, live_shell, pairs_under_way, under_way};
-pub use printed::{Met, printed};
+pub use evidence::ChartedTrial;
+pub use exchange::{CaseOutcome, ExportedResults, JudgedCase, MeasuredFigure};
+pub use history::{FigureSeries, SeriesPoint, history};
+pub use live::{LiveLook, live_shell, pairs_under_way, under_way};
+pub use printed::{ClaimAnswers, printed};
 pub use report::Report;
-pub use search::{Search, SearchAxis, SearchEnd, SearchWindow};
+pub use search::{SearchAxis, SearchEnd, SearchReport, SearchWindow};
 pub use tables::cell_words;

@@ -8,7 +8,7 @@ use crate::page::{LivePage, UnderWayPage};
 
 /// One look at a load that is under way.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Look {
+pub struct LiveLook {
     /// Since it began, in seconds.
     pub seconds: f64,
     /// Transactions a second since the last look.
@@ -29,7 +29,7 @@ pub fn live_shell(title: &str) -> String {
 
 /// A load that is under way.
 #[must_use]
-pub fn under_way(title: &str, looks: &[Look]) -> String {
+pub fn under_way(title: &str, looks: &[LiveLook]) -> String {
     let shown = &looks[looks.len().saturating_sub(LOOKS_MAX)..];
     let curves = match shown.len() {
         0 => Vec::new(),
@@ -43,7 +43,7 @@ pub fn under_way(title: &str, looks: &[Look]) -> String {
 
 /// Pairs that are under way: how the interval narrows.
 #[must_use]
-pub fn pairs_under_way(title: &str, looks: &[record::comparison::Look]) -> String {
+pub fn pairs_under_way(title: &str, looks: &[record::comparison::InterimLook]) -> String {
     page(title, compared::curves(looks, "ratio"))
 }
 
@@ -61,7 +61,12 @@ fn page(title: &str, curves: Vec<Json>) -> String {
     rendered(&page)
 }
 
-fn curve(title: &str, unit: &str, looks: &[Look], of: impl Fn(&Look) -> Option<f64>) -> Json {
+fn curve(
+    title: &str,
+    unit: &str,
+    looks: &[LiveLook],
+    of: impl Fn(&LiveLook) -> Option<f64>,
+) -> Json {
     let values = || Json::series(looks.iter().map(&of));
     let none = || Json::series(looks.iter().map(|_| None));
     let line = Json::Object(vec![

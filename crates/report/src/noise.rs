@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use spec::{Metric, metrics};
 
-use crate::evidence::Evidence;
+use crate::evidence::ChartedTrial;
 
 /// Readings of a window.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,7 +18,7 @@ pub(crate) struct Noise {
 }
 
 /// Reduces a trial's samples to what a sceptic asks for.
-pub(crate) fn noise(data: &Evidence) -> Noise {
+pub(crate) fn noise(data: &ChartedTrial) -> Noise {
     let Some(window) = data.trial.window else {
         return Noise::default();
     };

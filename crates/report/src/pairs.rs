@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use record::comparison::{Metric, RareEvents, Shown};
-use record::{Comparison, Ending, Paired};
+use record::comparison::{ComparedMetric, PairResults, RareEvents};
+use record::{AttemptEnding, Comparison, PairingAttempt};
 use spec::Study;
 
 use crate::grouping::label;
@@ -16,14 +16,14 @@ use crate::{compared, flame, tail_tables};
 pub(crate) fn pairs(
     study: &Study,
     comparison: Option<&Comparison>,
-    all: &[Paired],
+    all: &[PairingAttempt],
     first: usize,
 ) -> (Vec<PairsBlock>, Vec<Json>) {
-    let is_last = |paired: &&Paired| {
+    let is_last = |paired: &&PairingAttempt| {
         !all.iter().any(|other| other.number == paired.number && other.attempt > paired.attempt)
     };
     let mut curves: Vec<Json> = Vec::new();
-    let mut block = |paired: &Paired| {
+    let mut block = |paired: &PairingAttempt| {
         let sides = paired.sides();
         let names @ [below, above] = sides.each_ref().map(String::as_str);
         let quotient = format!("{above} ÷ {below}");
@@ -33,7 +33,7 @@ pub(crate) fn pairs(
         let mut tables: Vec<Table> = comparison.map(compared::sides).into_iter().collect();
         tables.extend(comparison.and_then(compared::differences));
         tables.extend(self::tables(&paired.shown, names));
-        let headline = comparison.map_or(Metric::Throughput, Comparison::headline);
+        let headline = comparison.map_or(ComparedMetric::Throughput, Comparison::headline);
         let mut words = words(paired, headline);
         words.extend(comparison.map(Comparison::intervals_words));
         let flame = paired.shown.profile.as_ref().and_then(flame::graph);
@@ -44,7 +44,7 @@ pub(crate) fn pairs(
 }
 
 /// What both sides have shown.
-fn tables(shown: &Shown, names: [&str; 2]) -> Vec<Table> {
+fn tables(shown: &PairResults, names: [&str; 2]) -> Vec<Table> {
     let mut tables = Vec::new();
     if !shown.figures.is_empty() {
         let note = format!(
@@ -74,7 +74,7 @@ fn tables(shown: &Shown, names: [&str; 2]) -> Vec<Table> {
 }
 
 /// `In pairs: governed ÷ plain, hot rows, clients = 64`
-fn heading(study: &Study, paired: &Paired, quotient: &str) -> String {
+fn heading(study: &Study, paired: &PairingAttempt, quotient: &str) -> String {
     let scenario = |name| label(&study.scenarios, name);
     let place = match (paired.above == paired.below, &paired.below_scenario) {
         (true, _) => label(&study.variants, &paired.above).to_owned(),
@@ -92,8 +92,8 @@ fn heading(study: &Study, paired: &Paired, quotient: &str) -> String {
     }
 }
 
-fn words(paired: &Paired, headline: Metric) -> Vec<String> {
-    if paired.ending != Ending::Done {
+fn words(paired: &PairingAttempt, headline: ComparedMetric) -> Vec<String> {
+    if paired.ending != AttemptEnding::Done {
         return vec![format!("Not measured: {}.", paired.ending.why())];
     }
     let stop = paired.shown.stop.words();

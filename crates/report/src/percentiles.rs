@@ -1,7 +1,7 @@
 //! Latency percentiles of each line of a group: the curve, and a table per statement.
 
 use record::{StatementResult, Trial};
-use stats::Latency;
+use stats::LatencyHistogram;
 
 use crate::grouping::{Group, Line};
 
@@ -13,7 +13,7 @@ pub(crate) struct Distribution {
     /// Subject of the latency: the whole transaction, or a statement.
     pub(crate) of: String,
     /// One entry a line of the group; none where the line has no such statement.
-    pub(crate) lines: Vec<Option<Latency>>,
+    pub(crate) lines: Vec<Option<LatencyHistogram>>,
 }
 
 /// All distributions of a group: transactions first, then the statements in order of appearance.
@@ -45,7 +45,7 @@ pub(crate) fn grid(n: u64) -> Vec<f64> {
 }
 
 /// A curve in milliseconds at the shares of a grid; a gap where the line has too few durations.
-pub(crate) fn curve(latency: &Latency, grid: &[f64]) -> Vec<Option<f64>> {
+pub(crate) fn curve(latency: &LatencyHistogram, grid: &[f64]) -> Vec<Option<f64>> {
     let smallest_share = 0.5 / latency.count().max(1) as f64;
     grid.iter()
         .map(|&share| {
@@ -57,18 +57,18 @@ pub(crate) fn curve(latency: &Latency, grid: &[f64]) -> Vec<Option<f64>> {
 }
 
 /// Ages of the transactions of a line that had not ended when their windows closed.
-pub(crate) fn open(line: &Line, trials: &[Trial]) -> Latency {
+pub(crate) fn open(line: &Line, trials: &[Trial]) -> LatencyHistogram {
     let open = merged(line, trials, |trial, workload| vec![&trial.workloads[workload].open]);
-    open.unwrap_or_else(Latency::new)
+    open.unwrap_or_else(LatencyHistogram::new)
 }
 
-fn transactions(line: &Line, trials: &[Trial]) -> Option<Latency> {
+fn transactions(line: &Line, trials: &[Trial]) -> Option<LatencyHistogram> {
     merged(line, trials, |trial, workload| vec![&trial.workloads[workload].latency])
 }
 
 /// Every statement of a line with the time of its executions, in script order.
-fn statements(line: &Line, trials: &[Trial]) -> Vec<(String, Latency)> {
-    let mut statements: Vec<(String, Latency)> = Vec::new();
+fn statements(line: &Line, trials: &[Trial]) -> Vec<(String, LatencyHistogram)> {
+    let mut statements: Vec<(String, LatencyHistogram)> = Vec::new();
     for &index in &line.trials {
         let trial = &trials[index];
         for workload in line.workloads(trial) {
@@ -100,9 +100,9 @@ fn label(statement: &StatementResult, all: &[StatementResult]) -> String {
 fn merged<'a>(
     line: &Line,
     trials: &'a [Trial],
-    pick: impl Fn(&'a Trial, usize) -> Vec<&'a Latency>,
-) -> Option<Latency> {
-    let mut all: Option<Latency> = None;
+    pick: impl Fn(&'a Trial, usize) -> Vec<&'a LatencyHistogram>,
+) -> Option<LatencyHistogram> {
+    let mut all: Option<LatencyHistogram> = None;
     for &index in &line.trials {
         let trial = &trials[index];
         for latency in line.workloads(trial).flat_map(|workload| pick(trial, workload)) {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use spec::{Claim, Profile, Rank, Study};
-use verdict::{ClaimMeasurement, ClaimVerdict, Judgement};
+use spec::{Claim, ClaimRank, Study, StudyProfile};
+use verdict::{ClaimMeasurement, ClaimVerdict, StudyVerdicts};
 
 use crate::estimate::Estimate;
 use crate::number;
@@ -22,13 +22,13 @@ struct Ratio<'j> {
 
 /// The headline ratios of a study, or its first ones where it marks no headline. None where no
 /// ratio has an interval, and of profile smoke, which answers nothing.
-pub(crate) fn picture(study: &Study, judgement: &Judgement) -> Option<DotFigure> {
-    if study.profile == Profile::Smoke {
+pub(crate) fn picture(study: &Study, judgement: &StudyVerdicts) -> Option<DotFigure> {
+    if study.profile == StudyProfile::Smoke {
         return None;
     }
     let claims = study.claims.iter().zip(&judgement.claims);
     let mut drawn: BTreeSet<&str> = BTreeSet::new();
-    let ratios = claims.filter(|(claim, _)| claim.rank != Rank::Aside);
+    let ratios = claims.filter(|(claim, _)| claim.rank != ClaimRank::Aside);
     // Two claims about one ratio differ in what they expect, which is not drawn.
     let ratios = ratios.filter_map(|(claim, judged)| {
         let ratio = ratio(claim, judged)?;
@@ -61,9 +61,9 @@ fn ratio<'j>(claim: &Claim, judged: &'j ClaimVerdict) -> Option<Ratio<'j>> {
         | ClaimMeasurement::BeyondProfile
         | ClaimMeasurement::Count { .. } => return None,
     };
-    let stats::Interval { low, point, high, n, .. } = *interval;
+    let stats::ConfidenceInterval { low, point, high, n, .. } = *interval;
     let is_drawn = n > 1 && [low, point, high].iter().all(|value| value.is_finite());
-    let is_interval = interval.method != stats::Method::Range;
+    let is_interval = interval.method != stats::IntervalMethod::Range;
     is_drawn.then_some(Ratio {
         judged,
         estimate: Estimate { point, low, high, n, is_interval },

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use record::Header;
+use record::RecordHeader;
 use spec::Study;
 use terms::foreign::markdown;
 use verdict::ClaimVerdict;
@@ -13,16 +13,16 @@ use crate::number;
 
 /// What one record says of the claims of a study.
 #[derive(Clone, Debug)]
-pub struct Met {
+pub struct ClaimAnswers {
     /// The record's first file.
-    pub header: Header,
+    pub header: RecordHeader,
     /// The record's digest, as hexadecimal digits.
     pub digest: String,
     /// What became of its claims.
     pub claims: Vec<ClaimVerdict>,
 }
 
-impl Met {
+impl ClaimAnswers {
     /// What it measured of the claim; none where it measured nothing.
     fn of(&self, says: &str) -> Option<&ClaimVerdict> {
         let claim = self.claims.iter().find(|claim| claim.says == says)?;
@@ -36,8 +36,8 @@ const DIGEST_DIGITS: usize = 12;
 /// Every claim of the study with a printed value: the value, what the newest record that measured it found, the
 /// verdict, and the record. `study` is the study in the profile with all of these claims.
 #[must_use]
-pub fn printed(study: &Study, records: &[Met]) -> String {
-    let mut records: Vec<&Met> =
+pub fn printed(study: &Study, records: &[ClaimAnswers]) -> String {
+    let mut records: Vec<&ClaimAnswers> =
         records.iter().filter(|met| met.header.study == study.name).collect();
     records.sort_by(|a, b| b.header.started_at.cmp(&a.header.started_at));
     let mut rows = String::new();
@@ -53,7 +53,7 @@ pub fn printed(study: &Study, records: &[Met]) -> String {
                 let mark = outcome(judged);
                 let why =
                     if judged.why.is_empty() { String::new() } else { format!(": {}", judged.why) };
-                let Header { profile, started_at, .. } = &record.header;
+                let RecordHeader { profile, started_at, .. } = &record.header;
                 let date = started_at.get(..10).unwrap_or(started_at);
                 let digest = record.digest.get(..DIGEST_DIGITS).unwrap_or(&record.digest);
                 [

@@ -1,10 +1,10 @@
 //! A record, reduced to what a report shows of it.
 
-use record::{Header, Paired, Trial};
+use record::{PairingAttempt, RecordHeader, Trial};
 use spec::Study;
-use verdict::Judgement;
+use verdict::StudyVerdicts;
 
-use crate::evidence::Evidence;
+use crate::evidence::ChartedTrial;
 use crate::glance::trial_label;
 use crate::grouping::{Group, groups};
 use crate::noise::{Noise, noise};
@@ -26,14 +26,14 @@ const LOGS_BYTES_MAX: usize = 8 << 20;
 /// A record and what it proves, ready to be written as HTML, Markdown or CSV.
 pub struct Report<'a> {
     pub(crate) study: &'a Study,
-    pub(crate) header: &'a Header,
+    pub(crate) header: &'a RecordHeader,
     pub(crate) trials: Vec<Trial>,
-    pub(crate) pairs: Vec<Paired>,
+    pub(crate) pairs: Vec<PairingAttempt>,
     pub(crate) timelines: Vec<Option<Timeline>>,
     pub(crate) noise: Vec<Noise>,
     pub(crate) logs: Vec<Log>,
     pub(crate) groups: Vec<Group>,
-    pub(crate) judgement: Judgement,
+    pub(crate) judgement: StudyVerdicts,
 }
 
 impl<'a> Report<'a> {
@@ -43,18 +43,18 @@ impl<'a> Report<'a> {
     ///
     /// # Errors
     /// The first error of the trials' source.
-    pub fn new<E, T: Into<Evidence>>(
+    pub fn new<E, T: Into<ChartedTrial>>(
         study: &'a Study,
-        header: &'a Header,
+        header: &'a RecordHeader,
         finished: impl IntoIterator<Item = Result<T, E>>,
-        pairs: &[Paired],
+        pairs: &[PairingAttempt],
     ) -> Result<Report<'a>, E> {
         let cells_max = cells_max(header.plan.len());
         let (mut trials, mut timelines, mut noises) = (Vec::new(), Vec::new(), Vec::new());
         let mut logs = Vec::new();
         let (mut values_left, mut logs_left) = (CHART_VALUES_LIMIT, LOGS_BYTES_MAX);
         for data in finished {
-            let data: Evidence = data?.into();
+            let data: ChartedTrial = data?.into();
             let timeline = timeline(&data, cells_max).filter(|timeline| {
                 let left = values_left.checked_sub(timeline.values());
                 // After a timeline that is too much, no other is drawn.

@@ -12,7 +12,7 @@ const MEANING: &str = "The answer is an estimate of the load at which half of th
 
 /// A search and the windows that it tried.
 #[derive(Clone, Debug)]
-pub struct Search {
+pub struct SearchReport {
     /// The parameter that was varied.
     pub axis: SearchAxis,
     /// The goal that the server had to keep: `p99 < 10ms`.
@@ -117,7 +117,7 @@ struct SearchChart<'a> {
     limit: Option<f64>,
 }
 
-impl Search {
+impl SearchReport {
     /// The charts: latency over the load; of a sweep also throughput.
     pub(crate) fn curves(&self) -> Vec<Json> {
         let latency = SearchChart {

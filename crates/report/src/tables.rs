@@ -1,15 +1,18 @@
 //! The tables that a study makes of its trials, and the trials that they list one by one.
 
-use record::Header;
-use spec::{Figure, Metric};
-use verdict::{Cell as Found, FilledTable, Listed};
+use record::RecordHeader;
+use spec::{ColumnFigure, Metric};
+use verdict::{FilledTable, ListedTrial, TableCell as Found};
 
 use crate::number;
 use crate::view::Table;
 
 /// Each table of which something was measured, with the list below it where it has one: those that stand before
 /// the claims, and the others.
-pub(crate) fn tables(tabled: &[FilledTable<'_>], header: &Header) -> (Vec<Table>, Vec<Table>) {
+pub(crate) fn tables(
+    tabled: &[FilledTable<'_>],
+    header: &RecordHeader,
+) -> (Vec<Table>, Vec<Table>) {
     let filled = tabled.iter().filter(|one| one.has_figures());
     let (first, others): (Vec<_>, Vec<_>) = filled.partition(|one| one.table.is_first);
     let shown = |tabled: Vec<&FilledTable<'_>>| -> Vec<Table> {
@@ -20,7 +23,7 @@ pub(crate) fn tables(tabled: &[FilledTable<'_>], header: &Header) -> (Vec<Table>
 
 fn table(tabled: &FilledTable<'_>) -> Table {
     let columns = tabled.table.columns.iter().map(|column| match &column.figure {
-        Figure::Fact(_) => column.says.clone(),
+        ColumnFigure::Fact(_) => column.says.clone(),
         _ => format!("#{}", column.says),
     });
     let columns: Vec<String> = [String::new()].into_iter().chain(columns).collect();
@@ -69,7 +72,7 @@ fn plain(metric: &Metric, value: f64) -> String {
 }
 
 /// The trials that a table lists, each with the command that runs it again.
-fn list(tabled: &FilledTable<'_>, header: &Header) -> Option<Table> {
+fn list(tabled: &FilledTable<'_>, header: &RecordHeader) -> Option<Table> {
     let title = format!("{}: one by one", tabled.table.title);
     let note = "the command draws the same seeds: the same keys, the same moments, the same \
                 choices; what servers and kernel do meanwhile is theirs";
@@ -90,13 +93,13 @@ fn figure((metric, value): &(&'static Metric, f64)) -> String {
 }
 
 /// The first thing that was noted: what checks found is noted before anything else.
-fn said(listed: &Listed<'_>) -> String {
+fn said(listed: &ListedTrial<'_>) -> String {
     // A trial of which nothing was noted has an empty cell.
     listed.notes.first().map(|note| note.text.clone()).unwrap_or_default()
 }
 
 /// The command that runs one trial of a record again.
-fn again(header: &Header, number: usize) -> String {
+fn again(header: &RecordHeader, number: usize) -> String {
     match header.plan.len() {
         1 => header.again.clone(),
         _ => format!("{} --trial {number}", header.again),

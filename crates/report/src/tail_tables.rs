@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use record::Trial;
-use tail::Tail;
+use tail::SlowTransactions;
 
 use crate::grouping::{Group, Line};
 use crate::number;
@@ -13,8 +13,8 @@ use crate::view::Table;
 const ROWS_MAX: usize = 12;
 
 /// The tables of some tails, each under its name; none where nothing was sampled.
-pub(crate) fn tables(tails: &[(&str, Option<&Tail>)]) -> Vec<Table> {
-    let tails: Vec<(&str, &Tail)> =
+pub(crate) fn tables(tails: &[(&str, Option<&SlowTransactions>)]) -> Vec<Table> {
+    let tails: Vec<(&str, &SlowTransactions)> =
         tails.iter().filter_map(|(name, tail)| Some((*name, (*tail)?))).collect();
     if tails.is_empty() {
         return Vec::new();
@@ -27,10 +27,10 @@ pub(crate) fn tables(tails: &[(&str, Option<&Tail>)]) -> Vec<Table> {
         })
         .collect();
     let basis = basis.join(". ");
-    let causes = |tail: &Tail| -> Vec<(String, f64)> {
+    let causes = |tail: &SlowTransactions| -> Vec<(String, f64)> {
         tail.causes.iter().map(|share| (share.words(), share.seconds)).collect()
     };
-    let waits = |tail: &Tail| -> Vec<(String, f64)> {
+    let waits = |tail: &SlowTransactions| -> Vec<(String, f64)> {
         tail.waits.iter().map(|share| (share.words().to_owned(), share.seconds)).collect()
     };
     vec![
@@ -45,7 +45,7 @@ pub(crate) fn of_groups(groups: &[Group], trials: &[Trial]) -> Vec<Table> {
     let tables = groups.iter().flat_map(|group| {
         let mut lines: Vec<&Line> = group.lines.iter().collect();
         lines.dedup_by(|one, other| one.trials == other.trials);
-        let sums: Vec<(&str, Option<Tail>)> = lines
+        let sums: Vec<(&str, Option<SlowTransactions>)> = lines
             .iter()
             .map(|line| {
                 let mut tails = line.trials.iter().filter_map(|index| trials[*index].tail.clone());
@@ -56,7 +56,7 @@ pub(crate) fn of_groups(groups: &[Group], trials: &[Trial]) -> Vec<Table> {
                 (line.label.as_str(), sum)
             })
             .collect();
-        let sums: Vec<(&str, Option<&Tail>)> =
+        let sums: Vec<(&str, Option<&SlowTransactions>)> =
             sums.iter().map(|(label, sum)| (*label, sum.as_ref())).collect();
         let mut tables = tables(&sums);
         if !group.label.is_empty() {
@@ -73,8 +73,8 @@ fn table(
     title: &str,
     what: &str,
     note: &str,
-    tails: &[(&str, &Tail)],
-    shares: &dyn Fn(&Tail) -> Vec<(String, f64)>,
+    tails: &[(&str, &SlowTransactions)],
+    shares: &dyn Fn(&SlowTransactions) -> Vec<(String, f64)>,
 ) -> Table {
     let mut seconds: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for (index, (_, tail)) in tails.iter().enumerate() {

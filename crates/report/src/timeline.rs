@@ -9,10 +9,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use record::{Mark, MarkKind, Moment};
+use record::{MarkKind, Moment, TimelineMark};
 use spec::Metric;
 
-use crate::evidence::{Evidence, SECOND_FROM_NS, Samples, Stretch};
+use crate::evidence::{ChartedTrial, SECOND_FROM_NS, Samples, Stretch};
 
 mod panels;
 
@@ -96,7 +96,7 @@ const MARKS_MAX: usize = 200;
 
 /// Lays everything that was measured in a trial on one grid of at most `cells_max` cells. None
 /// when the load never began.
-pub(crate) fn timeline(data: &Evidence, cells_max: usize) -> Option<Timeline> {
+pub(crate) fn timeline(data: &ChartedTrial, cells_max: usize) -> Option<Timeline> {
     let grid = Grid::over(data, cells_max)?;
     let window_s = data.trial.window.map(|w| (grid.seconds(w.open), grid.seconds(w.close)));
     let (marks, marks_left_out) = marks(&data.marks, &grid);
@@ -128,7 +128,7 @@ struct Grid {
 }
 
 impl Grid {
-    fn over(data: &Evidence, cells_max: usize) -> Option<Grid> {
+    fn over(data: &ChartedTrial, cells_max: usize) -> Option<Grid> {
         let first = data.stretches.iter().map(|i| i.start).min()?;
         let last = data.stretches.iter().map(|i| i.start.plus_ns(i.length_ns)).max()?;
         let zero = data.trial.window.map_or(first, |window| window.load_began);
@@ -235,7 +235,7 @@ impl Readings {
     }
 }
 
-fn marks(all: &[Mark], grid: &Grid) -> (Vec<TimedMark>, usize) {
+fn marks(all: &[TimelineMark], grid: &Grid) -> (Vec<TimedMark>, usize) {
     let end_s = grid.from_s + grid.step_s * grid.cells as f64;
     let mut marks: Vec<TimedMark> = all
         .iter()

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use record::{Ending, Generator, Trial};
+use record::{AttemptEnding, GeneratorCost, Trial};
 use spec::{Study, metrics};
 use stats::sample;
-use verdict::Judgement;
+use verdict::StudyVerdicts;
 
 use crate::claims;
 use crate::glance::trial_label;
@@ -23,7 +23,7 @@ pub(crate) fn trust(
     study: &Study,
     trials: &[Trial],
     noise: &[Noise],
-    judgement: &Judgement,
+    judgement: &StudyVerdicts,
 ) -> (Vec<String>, Vec<Table>) {
     let mut words: Vec<String> = claims::noise(judgement).into_iter().collect();
     words.extend(counted(trials));
@@ -67,7 +67,7 @@ pub(crate) fn trust(
 
 /// Number of trials that count, of those that do not, and of the attempts that they took.
 pub(crate) fn counted(trials: &[Trial]) -> Option<String> {
-    let counted = trials.iter().filter(|trial| trial.ending == Ending::Done).count();
+    let counted = trials.iter().filter(|trial| trial.ending == AttemptEnding::Done).count();
     let numbers: BTreeSet<usize> = trials.iter().map(|trial| trial.number).collect();
     let words = counted_of(counted, numbers.len())?;
     match trials.len() - numbers.len() {
@@ -94,7 +94,7 @@ type PointTrials = (String, Vec<usize>);
 fn points(study: &Study, trials: &[Trial]) -> Vec<PointTrials> {
     let mut points: Vec<PointTrials> = Vec::new();
     for index in in_study_order(study, trials) {
-        if trials[index].ending == Ending::Done {
+        if trials[index].ending == AttemptEnding::Done {
             let label = trial_label(study, &trials[index]);
             let new = || (label.clone(), Vec::new());
             entry(&mut points, |(known, _)| *known == label, new).1.push(index);
@@ -111,7 +111,7 @@ fn attempts(study: &Study, trials: &[Trial]) -> Option<Table> {
     for (trial, used) in trials.iter().zip(verdict::uses(trials)) {
         let name = format!("{} {}", trial.number, trial_label(study, trial));
         let why = match &trial.ending {
-            Ending::Failed(reason) => format!("{} ({})", reason.text, reason.kind.words()),
+            AttemptEnding::Failed(reason) => format!("{} ({})", reason.text, reason.kind.words()),
             ending => ending.why().to_owned(),
         };
         table.row([
@@ -124,7 +124,7 @@ fn attempts(study: &Study, trials: &[Trial]) -> Option<Table> {
         ]);
     }
     table.folded = table.rows.len() > ATTEMPTS_SHOWN_MAX;
-    trials.iter().any(|trial| trial.ending != Ending::Done).then_some(table)
+    trials.iter().any(|trial| trial.ending != AttemptEnding::Done).then_some(table)
 }
 
 /// More attempts than these stand folded away.
@@ -162,9 +162,9 @@ fn generator(trials: &[Trial], points: &[PointTrials]) -> (Table, bool) {
         let lag_ns = worst(&|t| Some(t.generator.lag_p99_ns as f64));
         let lag_share = worst(&|t| Some(t.generator.lag_share));
         let run_delay = worst(&|t| t.generator.run_delay_share);
-        let limit = busy.is_some_and(|share| share > Generator::BUSY_SHARE_MAX)
-            || lag_share.is_some_and(|share| share > Generator::LAG_SHARE_MAX)
-            || run_delay.is_some_and(|share| share > Generator::RUN_DELAY_SHARE_MAX);
+        let limit = busy.is_some_and(|share| share > GeneratorCost::BUSY_SHARE_MAX)
+            || lag_share.is_some_and(|share| share > GeneratorCost::LAG_SHARE_MAX)
+            || run_delay.is_some_and(|share| share > GeneratorCost::RUN_DELAY_SHARE_MAX);
         any_limit |= limit;
         let percent = |share: Option<f64>| share.map_or("–".to_owned(), number::percent);
         let mut row: Vec<Cell> = [

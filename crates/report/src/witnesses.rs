@@ -1,6 +1,6 @@
 //! Anomalies in the histories of clients: the smallest witness of each in all trials.
 
-use record::{Trial, Witness};
+use record::{Trial, WitnessPicture};
 
 use crate::plot::cycle_plot;
 use crate::view::WitnessBlock;
@@ -11,7 +11,7 @@ pub(crate) fn witnesses(trials: &[Trial]) -> Vec<WitnessBlock> {
     sight.anomalies.into_iter().map(|(trial, witness)| block(trial, witness)).collect()
 }
 
-fn block(trial: &Trial, witness: &Witness) -> WitnessBlock {
+fn block(trial: &Trial, witness: &WitnessPicture) -> WitnessBlock {
     let Trial { number, variant, scenario, .. } = trial;
     let transactions = (1..).zip(&witness.transactions);
     let mut links: Vec<String> = witness

@@ -7,7 +7,7 @@ mod example;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use report::{Point, Series};
+use report::{FigureSeries, SeriesPoint};
 
 /// Browsers that take the same options, by the names they are installed under.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
@@ -37,7 +37,7 @@ fn every_chart_of_a_single_load_draws() {
 
 #[test]
 fn every_figure_of_a_history_draws_with_a_line_for_each_machine() {
-    let point = |day: u32, machine: &str, value: f64| Point {
+    let point = |day: u32, machine: &str, value: f64| SeriesPoint {
         time: format!("2026-11-{day:02}T04:00:00Z"),
         commit: format!("c{day}"),
         machine: machine.to_owned(),
@@ -45,7 +45,7 @@ fn every_figure_of_a_history_draws_with_a_line_for_each_machine() {
         bounds: Some([value - 0.02, value + 0.02]),
         mark: None,
     };
-    let series = |name: &str, more_is_better| Series {
+    let series = |name: &str, more_is_better| FigureSeries {
         study: "compare".to_owned(),
         subject: String::new(),
         benchmark: "B ÷ A".to_owned(),

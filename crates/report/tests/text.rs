@@ -66,12 +66,12 @@ fn printed_values_stand_beside_what_was_met() {
     let header = example::header(&study, &trials);
     let judged: Vec<record::Trial> = trials.iter().map(|made| made.trial.clone()).collect();
     let claims = verdict::judge_record(&study, &header, &judged, &[]).claims;
-    let met = |started_at: &str, claims: &[verdict::ClaimVerdict]| report::Met {
-        header: record::Header { started_at: started_at.to_owned(), ..header.clone() },
+    let met = |started_at: &str, claims: &[verdict::ClaimVerdict]| report::ClaimAnswers {
+        header: record::RecordHeader { started_at: started_at.to_owned(), ..header.clone() },
         digest: started_at.replace(['-', ':', 'T', 'Z'], "") + "0123456789abcdef",
         claims: claims.to_vec(),
     };
-    let check = |records: &[report::Met], expected: &str| {
+    let check = |records: &[report::ClaimAnswers], expected: &str| {
         let table = report::printed(&study, records);
         assert_eq!(table.lines().next(), Some(expected), "{table}");
         table.lines().skip(4).map(str::to_owned).collect::<Vec<String>>()

@@ -2,7 +2,7 @@
 
 /// A built-in script.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Builtin {
+pub struct BuiltinScript {
     /// The name for `-b`.
     pub name: &'static str,
     /// The name in reports.
@@ -11,7 +11,7 @@ pub struct Builtin {
     pub text: &'static str,
 }
 
-/// A name that is no built-in script's, in pgbench's words. [`Builtin::list`] belongs below it.
+/// A name that is no built-in script's, in pgbench's words. [`BuiltinScript::list`] belongs below it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum BuiltinError {
@@ -54,21 +54,29 @@ const SELECT_ONLY: &str = "\
 SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
 ";
 
-impl Builtin {
+impl BuiltinScript {
     /// All of them; the first is what pgbench runs if none is chosen.
-    pub const ALL: [Builtin; 3] = [
-        Builtin { name: "tpcb-like", description: "<builtin: TPC-B (sort of)>", text: TPCB_LIKE },
-        Builtin {
+    pub const ALL: [BuiltinScript; 3] = [
+        BuiltinScript {
+            name: "tpcb-like",
+            description: "<builtin: TPC-B (sort of)>",
+            text: TPCB_LIKE,
+        },
+        BuiltinScript {
             name: "simple-update",
             description: "<builtin: simple update>",
             text: SIMPLE_UPDATE,
         },
-        Builtin { name: "select-only", description: "<builtin: select only>", text: SELECT_ONLY },
+        BuiltinScript {
+            name: "select-only",
+            description: "<builtin: select only>",
+            text: SELECT_ONLY,
+        },
     ];
 
     /// The script whose name begins with `prefix`.
-    pub fn find(prefix: &str) -> Result<&'static Builtin, BuiltinError> {
-        static ALL: [Builtin; 3] = Builtin::ALL;
+    pub fn find(prefix: &str) -> Result<&'static BuiltinScript, BuiltinError> {
+        static ALL: [BuiltinScript; 3] = BuiltinScript::ALL;
         let mut found = ALL.iter().filter(|builtin| builtin.name.starts_with(prefix));
         match (found.next(), found.count()) {
             (Some(builtin), 0) => Ok(builtin),
@@ -82,7 +90,7 @@ impl Builtin {
     /// Output of `-b list`: every name and description, and an empty line.
     pub fn list() -> String {
         let mut list = "Available builtin scripts:\n".to_owned();
-        for Builtin { name, description, .. } in Builtin::ALL {
+        for BuiltinScript { name, description, .. } in BuiltinScript::ALL {
             list += &format!("  {name:>13}: {description}\n");
         }
         list + "\n"
@@ -100,10 +108,10 @@ mod tests {
 
     #[test]
     fn a_unique_prefix_is_enough() {
-        assert_eq!(Builtin::find("t").unwrap().name, "tpcb-like");
-        assert_eq!(Builtin::find("si").unwrap().name, "simple-update");
-        assert_eq!(Builtin::find("select-only").unwrap().name, "select-only");
-        let message = |name| Builtin::find(name).unwrap_err().to_string();
+        assert_eq!(BuiltinScript::find("t").unwrap().name, "tpcb-like");
+        assert_eq!(BuiltinScript::find("si").unwrap().name, "simple-update");
+        assert_eq!(BuiltinScript::find("select-only").unwrap().name, "select-only");
+        let message = |name| BuiltinScript::find(name).unwrap_err().to_string();
         assert_eq!(
             message("s"),
             "ambiguous builtin name: 2 builtin scripts found for prefix \"s\""

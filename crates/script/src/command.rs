@@ -1,16 +1,16 @@
 //! One command of a script.
 
-use crate::expect::Expected;
+use crate::expect::ExpectedResult;
 use crate::expr::Expr;
-use crate::names::{Names, Slot};
+use crate::names::{VariableNames, VariableSlot};
 use crate::set_row::SetRow;
 use crate::shell::ShellCommand;
-use crate::sleep::Sleep;
-use crate::template::Template;
+use crate::sleep::SleepTime;
+use crate::template::SqlTemplate;
 
 /// A command and where it stands.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Command {
+pub struct ScriptCommand {
     /// Its line in the file, counted from 1.
     pub line: u32,
     /// Its text as `-r` lists it: the first line of SQL (up to 127 bytes), all of a meta-command.
@@ -24,7 +24,7 @@ pub struct Command {
     pub kind: CommandKind,
 }
 
-impl Command {
+impl ScriptCommand {
     /// The first of the command's words, as it is written: `set` or `SET`.
     pub fn written(&self) -> &str {
         self.words.split(' ').next().expect("a split has a first part")
@@ -33,45 +33,45 @@ impl Command {
 
 /// The variable that a command sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum SetVariable {
     /// The slot that keeps its value.
-    Slot(Slot),
+    Slot(VariableSlot),
     /// A text that is not a variable's name. pgbench refuses it when the command runs.
     Invalid(Box<str>),
 }
 
-/// The kind of a command. Indices are those of [`crate::Script::commands`].
+/// The kind of a command. Indices are those of [`crate::ParsedScript::commands`].
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs)]
 pub enum CommandKind {
     /// Send SQL.
     Sql {
         /// The SQL to send.
-        template: Template,
+        template: SqlTemplate,
         /// The variables that keep the result, where `\gset` or `\aset` asks for it, or the check of it.
-        capture: Option<Capture>,
+        capture: Option<ResultUse>,
     },
     /// `\set`, and `\setrandom`, which is a form of it.
-    Set { target: Target, expr: Expr },
+    Set { target: SetVariable, expr: Expr },
     /// `\setrow`: draw a row, and set variables to its columns.
     SetRow(SetRow),
     /// `\setshell`: run a command and keep the integer that it prints.
     SetShell {
-        target: Target,
+        target: SetVariable,
         /// The command to run.
         command: ShellCommand,
     },
     /// `\shell`: run a command.
     Shell(ShellCommand),
     /// `\sleep`.
-    Sleep(Sleep),
+    Sleep(SleepTime),
     /// `\if`: go on if the condition is true, else at `otherwise`.
     If {
         condition: Expr,
         /// An `Elif` to test, or the command behind `Else` or behind `EndIf`.
         otherwise: usize,
     },
-    /// `\elif`, reached only from a false condition above: see [`crate::Script::next`].
+    /// `\elif`, reached only from a false condition above: see [`crate::ParsedScript::next`].
     Elif {
         condition: Expr,
         /// As for `If`.
@@ -98,7 +98,7 @@ pub enum CommandKind {
 
 impl CommandKind {
     /// The variables that the command reads; of SQL each as often as it stands there.
-    pub fn reads(&self) -> Vec<Slot> {
+    pub fn reads(&self) -> Vec<VariableSlot> {
         match self {
             CommandKind::Sql { template, .. } => template.slots().to_vec(),
             CommandKind::Set { expr, .. } => expr.variables().collect(),
@@ -108,7 +108,7 @@ impl CommandKind {
             CommandKind::SetShell { command, .. } | CommandKind::Shell(command) => {
                 command.variables().collect()
             }
-            CommandKind::Sleep(Sleep::Variable { slot, .. }) => vec![*slot],
+            CommandKind::Sleep(SleepTime::Variable { slot, .. }) => vec![*slot],
             _ => Vec::new(),
         }
     }
@@ -138,7 +138,7 @@ impl CommandKind {
 
 /// The use of a result: its columns go into variables named `prefix` + column, or it is checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Capture {
+pub enum ResultUse {
     /// `\gset`: the last statement's one row; another count of rows is an error.
     Gset {
         /// Put before the column's name.
@@ -150,24 +150,24 @@ pub enum Capture {
         prefix: String,
     },
     /// `\expect rows` and `\expect value`: the last statement's result must be so.
-    Expect(Expected),
+    Expect(ExpectedResult),
 }
 
-impl Capture {
+impl ResultUse {
     /// The text that is put before the column's name.
     pub fn prefix(&self) -> &str {
         match self {
-            Capture::Gset { prefix } | Capture::Aset { prefix } => prefix,
-            Capture::Expect(_) => "",
+            ResultUse::Gset { prefix } | ResultUse::Aset { prefix } => prefix,
+            ResultUse::Expect(_) => "",
         }
     }
 
     /// The command's word in messages.
     pub fn word(&self) -> &'static str {
         match self {
-            Capture::Gset { .. } => "gset",
-            Capture::Aset { .. } => "aset",
-            Capture::Expect(_) => "expect",
+            ResultUse::Gset { .. } => "gset",
+            ResultUse::Aset { .. } => "aset",
+            ResultUse::Expect(_) => "expect",
         }
     }
 
@@ -178,7 +178,7 @@ impl Capture {
     }
 
     /// The slot for `column`; `None` if no script reads that variable, so that it can be dropped.
-    pub fn slot(&self, column: &[u8], names: &Names) -> Option<Slot> {
+    pub fn slot(&self, column: &[u8], names: &VariableNames) -> Option<VariableSlot> {
         names.slot(self.variable(column))
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! Every function documents its preconditions; `Expr` checks them with pgbench's messages before.
 
-use crate::prng::Prng;
+use crate::prng::Xoroshiro128;
 
-impl Prng {
+impl Xoroshiro128 {
     /// Uniform over `min..=max`. The width must fit in an i64.
     pub fn uniform(&mut self, min: i64, max: i64) -> i64 {
         min.wrapping_add(self.u64_range(0, max.wrapping_sub(min) as u64) as i64)
@@ -73,7 +73,7 @@ pub(crate) fn permute(value: i64, size: i64, seed: i64) -> i64 {
     if size < 2 {
         return 0;
     }
-    let mut prng = Prng::from_seed(seed as u64);
+    let mut prng = Xoroshiro128::from_seed(seed as u64);
     let size = size as u64;
     let bits = size.ilog2();
     let mask = (1_u64 << bits) - 1;
@@ -89,7 +89,7 @@ pub(crate) fn permute(value: i64, size: i64, seed: i64) -> i64 {
 }
 
 /// A bijection of `0..=mask`; what lies above stays. Two draws either way.
-fn scramble(at: u64, prng: &mut Prng, mask: u64, bits: u32) -> u64 {
+fn scramble(at: u64, prng: &mut Xoroshiro128, mask: u64, bits: u32) -> u64 {
     let factor = (prng.next_u64() & mask) | 1;
     let pattern = prng.next_u64() & mask;
     if at > mask {
@@ -116,7 +116,7 @@ mod tests {
         fn every_distribution_stays_in_its_range(
             seed: u64, min in -1000_i64..1000, width in 0_i64..100_000, parameter in 2.0..20.0_f64,
         ) {
-            let mut prng = Prng::from_seed(seed);
+            let mut prng = Xoroshiro128::from_seed(seed);
             let max = min + width;
             for _ in 0..20 {
                 for drawn in [
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn poisson_gaps_have_the_mean_asked_for() {
-        let mut prng = Prng::from_seed(7);
+        let mut prng = Xoroshiro128::from_seed(7);
         let sum: i64 = (0..20_000).map(|_| prng.poisson_gap(1000.0)).sum();
         let mean = sum as f64 / 20_000.0;
         assert!((mean - 1000.0).abs() < 30.0, "{mean}");

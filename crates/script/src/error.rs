@@ -9,7 +9,7 @@ use std::fmt;
 /// Reason why a script cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct ParseError {
-    /// The script, as it was named to [`crate::Script::parse`].
+    /// The script, as it was named to [`crate::ParsedScript::parse`].
     pub file: String,
     /// Line of the command, counted from 1; 0 where the script as a whole is wrong.
     pub line: u32,

@@ -6,39 +6,39 @@
 //! \expect value :sum      one row, whose first column is this text
 //! ```
 
-use crate::names::{Names, Slot, is_variable_name};
+use crate::names::{VariableNames, VariableSlot, is_variable_name};
 use crate::variables::Variables;
 
 /// The condition that the result of a statement must meet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Expected {
+pub enum ExpectedResult {
     /// So many rows, returned or changed: at least and at most.
-    Rows(Word, Word),
+    Rows(ExpectedWord, ExpectedWord),
     /// One row whose first column is this.
-    Value(Word),
+    Value(ExpectedWord),
 }
 
 /// A word, or the variable whose value it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Word {
+pub enum ExpectedWord {
     /// As it is written.
     Text(Box<str>),
     /// `:name`
-    Variable(Slot),
+    Variable(VariableSlot),
 }
 
-impl Word {
-    fn parse(text: &str, names: &mut Names) -> Word {
+impl ExpectedWord {
+    fn parse(text: &str, names: &mut VariableNames) -> ExpectedWord {
         match text.strip_prefix(':').filter(|name| is_variable_name(name.as_bytes())) {
-            Some(name) => Word::Variable(names.intern(name)),
-            None => Word::Text(text.into()),
+            Some(name) => ExpectedWord::Variable(names.intern(name)),
+            None => ExpectedWord::Text(text.into()),
         }
     }
 
     fn text(&self, variables: &Variables) -> Vec<u8> {
         match self {
-            Word::Text(text) => text.as_bytes().to_vec(),
-            Word::Variable(slot) => {
+            ExpectedWord::Text(text) => text.as_bytes().to_vec(),
+            ExpectedWord::Variable(slot) => {
                 let mut text = Vec::new();
                 variables.write(*slot, &mut text);
                 text
@@ -51,19 +51,25 @@ impl Word {
     }
 }
 
-impl Expected {
+impl ExpectedResult {
     /// The words behind `\expect`, if they are about a result.
-    pub(crate) fn parse(words: &[&str], names: &mut Names) -> Result<Expected, &'static str> {
+    pub(crate) fn parse(
+        words: &[&str],
+        names: &mut VariableNames,
+    ) -> Result<ExpectedResult, &'static str> {
         let is_count = |word: &str| word.starts_with(':') || word.parse::<u64>().is_ok();
         match words {
             ["rows", count] => {
                 let (least, most) = count.split_once("..").unwrap_or((count, count));
                 match is_count(least) && is_count(most) {
-                    true => Ok(Expected::Rows(Word::parse(least, names), Word::parse(most, names))),
+                    true => Ok(ExpectedResult::Rows(
+                        ExpectedWord::parse(least, names),
+                        ExpectedWord::parse(most, names),
+                    )),
                     false => Err("expecting a number of rows, as in \\expect rows 1 or rows 1..5"),
                 }
             }
-            ["value", value] => Ok(Expected::Value(Word::parse(value, names))),
+            ["value", value] => Ok(ExpectedResult::Value(ExpectedWord::parse(value, names))),
             _ => Err("expecting one word behind rows or value"),
         }
     }
@@ -77,9 +83,10 @@ impl Expected {
         value: Option<Option<&[u8]>>,
     ) -> Result<(), String> {
         match self {
-            Expected::Rows(least, most) => {
-                let shown =
-                    |word: &Word| String::from_utf8_lossy(&word.text(variables)).into_owned();
+            ExpectedResult::Rows(least, most) => {
+                let shown = |word: &ExpectedWord| {
+                    String::from_utf8_lossy(&word.text(variables)).into_owned()
+                };
                 match least.number(variables).zip(most.number(variables)) {
                     Some((least, most)) if (least..=most).contains(&rows) => Ok(()),
                     _ if least == most => {
@@ -92,7 +99,7 @@ impl Expected {
                     )),
                 }
             }
-            Expected::Value(expected) => {
+            ExpectedResult::Value(expected) => {
                 let expected = expected.text(variables);
                 let lossy = String::from_utf8_lossy;
                 match value {
@@ -117,10 +124,10 @@ mod tests {
 
     #[test]
     fn results_are_as_expected_or_told() {
-        let mut names = Names::new();
+        let mut names = VariableNames::new();
         let slot = names.intern("n");
         let mut parse =
-            |text: &str| Expected::parse(&text.split(' ').collect::<Vec<_>>(), &mut names);
+            |text: &str| ExpectedResult::parse(&text.split(' ').collect::<Vec<_>>(), &mut names);
         let cases = [
             ("rows 1", 1, None, Ok(())),
             ("rows 0", 2, None, Err("expected 0 rows, got 2")),

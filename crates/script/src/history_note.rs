@@ -6,34 +6,34 @@
 //! INSERT INTO lists VALUES (:key, :value) ON CONFLICT …;
 //! ```
 
-use crate::names::{Names, Slot, is_variable_name};
+use crate::names::{VariableNames, VariableSlot, is_variable_name};
 
 /// Effect of a statement on a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum HistoryNote {
     /// It appends an element to a list.
-    Append { key: Operand, value: Operand },
+    Append { key: NoteOperand, value: NoteOperand },
     /// Its row holds a list.
-    List { key: Operand },
+    List { key: NoteOperand },
     /// It writes a register.
-    Write { key: Operand, value: Operand },
+    Write { key: NoteOperand, value: NoteOperand },
     /// Its row holds the value of a register.
-    Register { key: Operand },
+    Register { key: NoteOperand },
     /// Its row holds the balances of all accounts, as a list.
     Accounts {
         /// The sum that transfers do not change.
-        total: Operand,
+        total: NoteOperand,
     },
 }
 
 /// A number in a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operand {
+pub enum NoteOperand {
     /// As it is written.
     Integer(i64),
     /// The value of a variable when the statement is sent.
-    Variable(Slot),
+    Variable(VariableSlot),
 }
 
 /// Word that begins a note, after the dashes.
@@ -52,7 +52,7 @@ impl HistoryNote {
     }
 
     /// Reads the text of a note. Names get their slots in `names`.
-    pub fn parse(text: &str, names: &mut Names) -> Result<HistoryNote, String> {
+    pub fn parse(text: &str, names: &mut VariableNames) -> Result<HistoryNote, String> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let mut operand = |word: &str| operand(word, names);
         match words[..] {
@@ -73,7 +73,7 @@ impl HistoryNote {
     }
 
     /// The variables that it names.
-    pub fn reads(&self) -> Vec<Slot> {
+    pub fn reads(&self) -> Vec<VariableSlot> {
         let operands = match *self {
             HistoryNote::Append { key, value } | HistoryNote::Write { key, value } => {
                 vec![key, value]
@@ -82,8 +82,8 @@ impl HistoryNote {
             HistoryNote::Accounts { total } => vec![total],
         };
         let variables = operands.into_iter().filter_map(|operand| match operand {
-            Operand::Variable(slot) => Some(slot),
-            Operand::Integer(_) => None,
+            NoteOperand::Variable(slot) => Some(slot),
+            NoteOperand::Integer(_) => None,
         });
         variables.collect()
     }
@@ -104,12 +104,12 @@ impl HistoryNote {
     }
 }
 
-fn operand(word: &str, names: &mut Names) -> Result<Operand, String> {
+fn operand(word: &str, names: &mut VariableNames) -> Result<NoteOperand, String> {
     if let Ok(number) = word.parse() {
-        return Ok(Operand::Integer(number));
+        return Ok(NoteOperand::Integer(number));
     }
     match word.strip_prefix(':').filter(|name| is_variable_name(name.as_bytes())) {
-        Some(name) => Ok(Operand::Variable(names.intern(name))),
+        Some(name) => Ok(NoteOperand::Variable(names.intern(name))),
         None => {
             Err(format!("\"{word}\" in a note of a history is neither an integer nor :VARIABLE"))
         }
@@ -119,14 +119,14 @@ fn operand(word: &str, names: &mut Names) -> Result<Operand, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Script, Syntax};
+    use crate::{ParsedScript, ScriptSyntax};
 
     #[test]
     fn notes_stand_in_comments_before_their_statement() {
         let text = "-- \\history append :k 5\n--\\history list 7\n-- history of k\nSELECT 1;\n\
                     SELECT 2; -- \\history write :k :v\nSELECT '-- \\history list 1';\n";
-        let mut names = Names::default();
-        let script = Script::parse("a.sql", text, Syntax::Current, &mut names).unwrap();
+        let mut names = VariableNames::default();
+        let script = ParsedScript::parse("a.sql", text, ScriptSyntax::Current, &mut names).unwrap();
         let notes: Vec<Vec<&str>> = script
             .commands
             .iter()
@@ -134,8 +134,8 @@ mod tests {
             .collect();
         assert_eq!(notes, [vec!["append :k 5", "list 7"], vec![], vec!["write :k :v"]]);
         assert_eq!(script.strays, []);
-        let key = Operand::Variable(names.intern("k"));
-        let value = Operand::Integer(5);
+        let key = NoteOperand::Variable(names.intern("k"));
+        let value = NoteOperand::Integer(5);
         assert_eq!(
             HistoryNote::parse(&script.commands[0].notes[0], &mut names),
             Ok(HistoryNote::Append { key, value })
@@ -145,14 +145,20 @@ mod tests {
     #[test]
     fn a_note_before_no_statement_is_a_stray() {
         let text = "-- \\history list 7\n\\set a 1\nSELECT 1;\n-- \\history list 8\n";
-        let script = Script::parse("a.sql", text, Syntax::Current, &mut Names::default()).unwrap();
+        let script = ParsedScript::parse(
+            "a.sql",
+            text,
+            ScriptSyntax::Current,
+            &mut VariableNames::default(),
+        )
+        .unwrap();
         assert_eq!(script.strays, [1, 4]);
     }
 
     #[test]
     fn what_is_no_note_is_refused() {
         let check = |text: &str, expected: &str| {
-            let error = HistoryNote::parse(text, &mut Names::default()).unwrap_err();
+            let error = HistoryNote::parse(text, &mut VariableNames::default()).unwrap_err();
             assert!(error.contains(expected), "{error}");
         };
         check("", "is no note");

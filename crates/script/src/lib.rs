@@ -1,12 +1,12 @@
 //! pgbench's script language: parse, check, evaluate.
 //!
-//! Shape: [`Script::parse`] turns a file into [`Command`]s. Every variable name becomes a [`Slot`]
-//! of one [`Names`] while parsing, so a session carries only its [`Variables`] (values by slot) and
-//! its [`Prng`]; scripts are shared and never written to. Expressions are compiled to a flat list
+//! Shape: [`ParsedScript::parse`] turns a file into [`ScriptCommand`]s. Every variable name becomes a [`VariableSlot`]
+//! of one [`VariableNames`] while parsing, so a session carries only its [`Variables`] (values by slot) and
+//! its [`Xoroshiro128`]; scripts are shared and never written to. Expressions are compiled to a flat list
 //! of operations that runs without allocation.
 //!
 //! Limits: no clock, socket, thread, file or environment. The language is pgbench 19's, plus
-//! `\setrow` and `:'name'` except behind [`Syntax::Pgbench`], `\setrandom` and, behind [`Syntax::NineX`], SQL commands that end at the newline, as up to
+//! `\setrow` and `:'name'` except behind [`ScriptSyntax::Pgbench`], `\setrandom` and, behind [`ScriptSyntax::NineX`], SQL commands that end at the newline, as up to
 //! pgbench 9.5; and functions of our own, `bucket` and `random_bucket`. Text is bytes: like
 //! pgbench, nothing here assumes an encoding beyond "ASCII compatible".
 
@@ -40,26 +40,28 @@ mod variables;
 mod weight;
 mod words;
 
-pub use builtin::{Builtin, BuiltinError};
-pub use command::{Capture, Command, CommandKind, Target};
+pub use builtin::{BuiltinError, BuiltinScript};
+pub use command::{CommandKind, ResultUse, ScriptCommand, SetVariable};
 pub use csv::CsvError;
-pub use define::{Define, DefineError};
+pub use define::{DefineError, DefinedVariable};
 pub use error::ParseError;
-pub use expect::{Expected, Word};
+pub use expect::{ExpectedResult, ExpectedWord};
 pub use expr::{EvalError, Expr, MAX_ARGUMENTS, MAX_NESTING};
-pub use history_note::{HistoryNote, Operand};
-pub use names::{Names, Slot, is_variable_name};
+pub use history_note::{HistoryNote, NoteOperand};
+pub use names::{VariableNames, VariableSlot, is_variable_name};
 pub use pipeline::{Pipeline, PipelineFault, Protocol};
-pub use prng::Prng;
+pub use prng::Xoroshiro128;
 pub use row_table::{ROW_BYTES_MAX, ROWS_MAX, RowTable, RowTableError};
-pub use script::{Script, Syntax};
-pub use seeds::{RandomSeed, RandomSeedError, Seeds, ThreadStates};
+pub use script::{ParsedScript, ScriptSyntax};
+pub use seeds::{RandomSeed, RandomSeedError, RandomSeeds, ThreadStates};
 pub use set_row::{
     RowDraw, RowPicker, RowQueryError, RowSource, RowSourceKind, SetRow, SetRowError, row_query,
 };
 pub use shell::{ShellCommand, ShellError};
-pub use sleep::{Sleep, SleepError};
-pub use template::{MAX_PARAMETERS, Parameterized, Template, TemplateParameter, TooManyParameters};
+pub use sleep::{SleepError, SleepTime};
+pub use template::{
+    MAX_PARAMETERS, ParameterizedSql, SqlTemplate, TemplateParameter, TooManyParameters,
+};
 pub use value::Value;
 pub use variables::{Variable, Variables};
-pub use weight::{WeightError, Weighted, Weights};
+pub use weight::{ScriptWeight, WeightError, WeightTable};

@@ -2,17 +2,17 @@
 
 use std::ops::Range;
 
-use crate::command::{Capture, CommandKind, Target};
+use crate::command::{CommandKind, ResultUse, SetVariable};
 use crate::error::{Location, ParseError};
-use crate::expect::Expected;
+use crate::expect::ExpectedResult;
 use crate::expr::{self, Source};
 use crate::hint::{did_you_mean, of_psql};
-use crate::names::{Names, is_variable_name};
-use crate::script::Syntax;
+use crate::names::{VariableNames, is_variable_name};
+use crate::script::ScriptSyntax;
 use crate::set_row::{SetRow, SetRowMistake};
 use crate::setrandom;
 use crate::shell::ShellCommand;
-use crate::sleep::{self, Sleep};
+use crate::sleep::{self, SleepTime};
 use crate::words::Words;
 
 /// Most words behind the command.
@@ -46,7 +46,7 @@ pub(crate) enum Meta {
     /// A command of its own. The jumps of `\if` and its like are filled in afterwards.
     Command(CommandKind),
     /// `\gset`, `\aset` or an `\expect` of a result: belongs to the SQL before it.
-    Capture(Capture),
+    Capture(ResultUse),
 }
 
 /// A meta-command's line.
@@ -58,12 +58,15 @@ pub(crate) struct MetaLine<'a> {
     pub(crate) backslash: usize,
     /// The line that it stands in, counted from 1.
     pub(crate) line: u32,
-    pub(crate) syntax: Syntax,
+    pub(crate) syntax: ScriptSyntax,
 }
 
 impl<'a> MetaLine<'a> {
     /// The command (none behind a lone backslash) and where the next line begins.
-    pub(crate) fn parse(self, names: &mut Names) -> Result<(Option<Meta>, usize), ParseError> {
+    pub(crate) fn parse(
+        self,
+        names: &mut VariableNames,
+    ) -> Result<(Option<Meta>, usize), ParseError> {
         let mut words = Words::new(self.text, self.backslash + 1);
         let Some(command) = words.next() else {
             return Ok((None, words.at));
@@ -96,11 +99,11 @@ impl<'a> MetaLine<'a> {
 
     /// The commands of the syntax.
     fn commands(self) -> impl Iterator<Item = &'static str> {
-        let is_pgbenchs = self.syntax == Syntax::Pgbench;
+        let is_pgbenchs = self.syntax == ScriptSyntax::Pgbench;
         COMMANDS.into_iter().filter(move |known| !is_pgbenchs || *known != SETROW)
     }
 
-    /// The command's words, as [`crate::Command::words`] has them.
+    /// The command's words, as [`crate::ScriptCommand::words`] has them.
     pub(crate) fn words(&self, kind: &CommandKind) -> String {
         let counted = match kind {
             CommandKind::If { .. } | CommandKind::Elif { .. } | CommandKind::Expect { .. } => 1,
@@ -137,7 +140,11 @@ struct MetaCommand<'a> {
 }
 
 impl<'a> MetaCommand<'a> {
-    fn set(&self, mut words: Words<'a>, names: &mut Names) -> Result<(Meta, usize), ParseError> {
+    fn set(
+        &self,
+        mut words: Words<'a>,
+        names: &mut VariableNames,
+    ) -> Result<(Meta, usize), ParseError> {
         let Some(variable) = words.next() else {
             return Err(self.place.error("missing argument", None, None, None));
         };
@@ -152,7 +159,11 @@ impl<'a> MetaCommand<'a> {
         matches!(first, None | Some(b"rows" | b"value"))
     }
 
-    fn expression(&self, at: usize, names: &mut Names) -> Result<(expr::Expr, usize), ParseError> {
+    fn expression(
+        &self,
+        at: usize,
+        names: &mut VariableNames,
+    ) -> Result<(expr::Expr, usize), ParseError> {
         let source = Source { text: self.meta.text, start: self.meta.backslash, place: self.place };
         expr::parse(source, at, names)
     }
@@ -163,7 +174,7 @@ impl<'a> MetaCommand<'a> {
         known: Option<&str>,
         arguments: &[Range<usize>],
         end: usize,
-        names: &mut Names,
+        names: &mut VariableNames,
     ) -> Result<Meta, ParseError> {
         let word = |index: usize| &self.meta.text[arguments[index].clone()];
         let count = arguments.len();
@@ -211,16 +222,19 @@ impl<'a> MetaCommand<'a> {
                 let prefix = if count == 1 { word(0) } else { b"" };
                 let prefix = String::from_utf8_lossy(prefix).into_owned();
                 Ok(Meta::Capture(match capture {
-                    "gset" => Capture::Gset { prefix },
-                    _ => Capture::Aset { prefix },
+                    "gset" => ResultUse::Gset { prefix },
+                    _ => ResultUse::Aset { prefix },
                 }))
             }
             Some("expect") => {
                 let words: Vec<_> =
                     (0..count).map(|at| String::from_utf8_lossy(word(at))).collect();
                 let words: Vec<&str> = words.iter().map(|word| &**word).collect();
-                let expected = Expected::parse(&words, names);
-                expected.map(Capture::Expect).map(Meta::Capture).map_err(|why| self.error(why, end))
+                let expected = ExpectedResult::parse(&words, names);
+                expected
+                    .map(ResultUse::Expect)
+                    .map(Meta::Capture)
+                    .map_err(|why| self.error(why, end))
             }
             Some("else") => bare(CommandKind::Else { end: 0 }),
             Some("endif") => bare(CommandKind::EndIf),
@@ -245,7 +259,7 @@ impl<'a> MetaCommand<'a> {
         &self,
         arguments: &[Range<usize>],
         end: usize,
-        names: &mut Names,
+        names: &mut VariableNames,
     ) -> Result<Meta, ParseError> {
         let text = self.meta.text;
         let (amount, mut unit) = match arguments {
@@ -278,16 +292,16 @@ impl<'a> MetaCommand<'a> {
                 self.error_at(message, Some(&text[unit]), end, caret)
             })?,
         };
-        Ok(Meta::Command(CommandKind::Sleep(Sleep::new(word, unit_us, names))))
+        Ok(Meta::Command(CommandKind::Sleep(SleepTime::new(word, unit_us, names))))
     }
 
     /// The variable that is to be set. A wrong name is refused when the command runs.
-    fn target(&self, range: &Range<usize>, names: &mut Names) -> Target {
+    fn target(&self, range: &Range<usize>, names: &mut VariableNames) -> SetVariable {
         let name = &self.meta.text[range.clone()];
         if is_variable_name(name) {
-            Target::Slot(names.intern(name))
+            SetVariable::Slot(names.intern(name))
         } else {
-            Target::Invalid(String::from_utf8_lossy(name).into())
+            SetVariable::Invalid(String::from_utf8_lossy(name).into())
         }
     }
 

@@ -1,6 +1,6 @@
 //! Variable names and their slots.
 //!
-//! All scripts of a workload share one [`Names`], so that a name means the same slot in each of
+//! All scripts of a workload share one [`VariableNames`], so that a name means the same slot in each of
 //! them and a session's variables are an array. Names are bytes, as pgbench's are.
 
 use std::borrow::Cow;
@@ -8,17 +8,17 @@ use std::collections::HashMap;
 
 /// The place of a variable in every [`crate::Variables`] of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Slot(u32);
+pub struct VariableSlot(u32);
 
-impl Slot {
+impl VariableSlot {
     /// `:client_id`, which pgbench sets for each client.
-    pub const CLIENT_ID: Slot = Slot(0);
+    pub const CLIENT_ID: VariableSlot = VariableSlot(0);
     /// `:scale`, which pgbench sets from `-s` or from the number of branches.
-    pub const SCALE: Slot = Slot(1);
+    pub const SCALE: VariableSlot = VariableSlot(1);
     /// `:random_seed`, the seed that the run started from.
-    pub const RANDOM_SEED: Slot = Slot(2);
+    pub const RANDOM_SEED: VariableSlot = VariableSlot(2);
     /// `:default_seed`, the seed of `hash()` and `permute()` where none is given.
-    pub const DEFAULT_SEED: Slot = Slot(3);
+    pub const DEFAULT_SEED: VariableSlot = VariableSlot(3);
 
     /// The slot as an index.
     pub fn index(self) -> usize {
@@ -28,15 +28,15 @@ impl Slot {
 
 /// The interner that all scripts of a workload share: name → slot.
 #[derive(Debug, Clone)]
-pub struct Names {
-    slots: HashMap<Box<[u8]>, Slot>,
+pub struct VariableNames {
+    slots: HashMap<Box<[u8]>, VariableSlot>,
     names: Vec<Box<[u8]>>,
 }
 
-impl Names {
+impl VariableNames {
     /// An interner that knows only pgbench's automatic variables.
-    pub fn new() -> Names {
-        let mut names = Names { slots: HashMap::new(), names: Vec::new() };
+    pub fn new() -> VariableNames {
+        let mut names = VariableNames { slots: HashMap::new(), names: Vec::new() };
         for automatic in ["client_id", "scale", "random_seed", "default_seed"] {
             names.intern(automatic);
         }
@@ -44,12 +44,13 @@ impl Names {
     }
 
     /// The slot of `name`, a new one if the name was not known.
-    pub fn intern(&mut self, name: impl AsRef<[u8]>) -> Slot {
+    pub fn intern(&mut self, name: impl AsRef<[u8]>) -> VariableSlot {
         let name = name.as_ref();
         if let Some(slot) = self.slots.get(name) {
             return *slot;
         }
-        let slot = Slot(u32::try_from(self.names.len()).expect("fewer than 2^32 variable names"));
+        let slot =
+            VariableSlot(u32::try_from(self.names.len()).expect("fewer than 2^32 variable names"));
         self.slots.insert(name.into(), slot);
         self.names.push(name.into());
         slot
@@ -57,12 +58,12 @@ impl Names {
 
     /// The slot of `name` if any script mentions it. A name without a slot can be ignored: no
     /// script could read its value.
-    pub fn slot(&self, name: impl AsRef<[u8]>) -> Option<Slot> {
+    pub fn slot(&self, name: impl AsRef<[u8]>) -> Option<VariableSlot> {
         self.slots.get(name.as_ref()).copied()
     }
 
     /// The name behind `slot`, for messages.
-    pub fn name(&self, slot: Slot) -> Cow<'_, str> {
+    pub fn name(&self, slot: VariableSlot) -> Cow<'_, str> {
         self.names
             .get(slot.index())
             .map_or(Cow::Borrowed("?"), |name| String::from_utf8_lossy(name))
@@ -79,9 +80,9 @@ impl Names {
     }
 }
 
-impl Default for Names {
-    fn default() -> Names {
-        Names::new()
+impl Default for VariableNames {
+    fn default() -> VariableNames {
+        VariableNames::new()
     }
 }
 
@@ -116,16 +117,16 @@ mod tests {
 
     #[test]
     fn automatic_variables_have_fixed_slots() {
-        let names = Names::new();
-        assert_eq!(names.slot("client_id"), Some(Slot::CLIENT_ID));
-        assert_eq!(names.slot("scale"), Some(Slot::SCALE));
-        assert_eq!(names.slot("random_seed"), Some(Slot::RANDOM_SEED));
-        assert_eq!(names.slot("default_seed"), Some(Slot::DEFAULT_SEED));
+        let names = VariableNames::new();
+        assert_eq!(names.slot("client_id"), Some(VariableSlot::CLIENT_ID));
+        assert_eq!(names.slot("scale"), Some(VariableSlot::SCALE));
+        assert_eq!(names.slot("random_seed"), Some(VariableSlot::RANDOM_SEED));
+        assert_eq!(names.slot("default_seed"), Some(VariableSlot::DEFAULT_SEED));
     }
 
     #[test]
     fn a_name_has_one_slot_however_often_it_is_interned() {
-        let mut names = Names::new();
+        let mut names = VariableNames::new();
         let aid = names.intern("aid");
         let bid = names.intern("bid");
         assert_eq!(names.intern("aid"), aid);

@@ -65,7 +65,7 @@ impl Pipeline {
         command: &CommandKind,
         protocol: Protocol,
     ) -> Result<Pipeline, PipelineFault> {
-        use crate::command::Capture;
+        use crate::command::ResultUse;
         match (command, self) {
             (CommandKind::StartPipeline, _) if protocol == Protocol::Simple => {
                 Err(PipelineFault::SimpleProtocol)
@@ -77,9 +77,9 @@ impl Pipeline {
             }
             (CommandKind::EndPipeline, Pipeline::On) => Ok(Pipeline::Off),
             (CommandKind::Sql { capture: Some(capture), .. }, Pipeline::On) => Err(match capture {
-                Capture::Gset { .. } => PipelineFault::Gset,
-                Capture::Aset { .. } => PipelineFault::Aset,
-                Capture::Expect(_) => PipelineFault::Expect,
+                ResultUse::Gset { .. } => PipelineFault::Gset,
+                ResultUse::Aset { .. } => PipelineFault::Aset,
+                ResultUse::Expect(_) => PipelineFault::Expect,
             }),
             (_, state) => Ok(state),
         }

@@ -5,16 +5,16 @@
 
 /// The state of one generator: 16 bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Prng {
+pub struct Xoroshiro128 {
     s0: u64,
     s1: u64,
 }
 
-impl Prng {
+impl Xoroshiro128 {
     /// A generator seeded as `pg_prng_seed` seeds it.
-    pub fn from_seed(seed: u64) -> Prng {
+    pub fn from_seed(seed: u64) -> Xoroshiro128 {
         let mut seed = seed;
-        Prng { s0: splitmix64(&mut seed), s1: splitmix64(&mut seed) }
+        Xoroshiro128 { s0: splitmix64(&mut seed), s1: splitmix64(&mut seed) }
     }
 
     /// The next 64 bits.
@@ -73,14 +73,14 @@ mod tests {
         let mut state = 0;
         assert_eq!(splitmix64(&mut state), 0xe220_a839_7b1d_cdaf);
         assert_eq!(splitmix64(&mut state), 0x6e78_9e6a_a1b9_65f4);
-        let mut prng = Prng { s0: 1, s1: 2 };
+        let mut prng = Xoroshiro128 { s0: 1, s1: 2 };
         assert_eq!(prng.next_u64(), 5760);
         assert_eq!(prng.next_u64(), 97_769_243_520);
     }
 
     #[test]
     fn ranges_are_inclusive_and_one_number_draws_nothing() {
-        let mut prng = Prng::from_seed(1);
+        let mut prng = Xoroshiro128::from_seed(1);
         let before = prng.clone();
         assert_eq!(prng.u64_range(7, 7), 7);
         assert_eq!(prng, before);

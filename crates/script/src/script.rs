@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use crate::command::{Command, CommandKind};
+use crate::command::{CommandKind, ScriptCommand};
 use crate::error::{Location, ParseError};
 use crate::history_note::HistoryNote;
 use crate::meta::{Meta, MetaLine};
-use crate::names::Names;
+use crate::names::VariableNames;
 use crate::pipeline::Protocol;
 use crate::sql::{self, Scanner, Stop};
-use crate::template::{Template, TooManyParameters, Uses};
+use crate::template::{SqlTemplate, TooManyParameters, Uses};
 
 /// Longest line of SQL that `-r` shows, in bytes.
 const MAX_SOURCE: usize = 127;
@@ -22,7 +22,7 @@ const PARAMETER_HINT: &str = "write a variable, :name or :'name', and set it by 
 
 /// The form of the language in which a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Syntax {
+pub enum ScriptSyntax {
     /// pgrig's: that of pgbench since 9.6, where SQL ends at a semicolon, with `\setrow` and `:'name'`, and without
     /// `$n`.
     #[default]
@@ -35,23 +35,23 @@ pub enum Syntax {
 
 /// A parsed script.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Script {
+pub struct ParsedScript {
     /// The name that it was parsed under.
     pub name: String,
     /// The commands; never empty.
-    pub commands: Vec<Command>,
+    pub commands: Vec<ScriptCommand>,
     /// Lines of what reads as a note of a history and stands before no SQL.
     pub strays: Vec<u32>,
 }
 
-impl Script {
+impl ParsedScript {
     /// Parse `text`, calling it `file_name` in messages. Names get their slots in `names`.
     pub fn parse(
         file_name: &str,
         text: impl AsRef<[u8]>,
-        syntax: Syntax,
-        names: &mut Names,
-    ) -> Result<Script, ParseError> {
+        syntax: ScriptSyntax,
+        names: &mut VariableNames,
+    ) -> Result<ParsedScript, ParseError> {
         let text = text.as_ref();
         let mut parser = Parser {
             file: file_name,
@@ -64,8 +64,8 @@ impl Script {
             line: 1,
         };
         match syntax {
-            Syntax::Current | Syntax::Pgbench => parser.current()?,
-            Syntax::NineX => parser.nine_x()?,
+            ScriptSyntax::Current | ScriptSyntax::Pgbench => parser.current()?,
+            ScriptSyntax::NineX => parser.nine_x()?,
         }
         let (mut commands, strays) = (parser.commands, parser.strays);
         if commands.is_empty() {
@@ -74,7 +74,7 @@ impl Script {
             return Err(ParseError::of_script(file_name, message).with_hint(Some(hint)));
         }
         resolve_jumps(file_name, &mut commands)?;
-        Ok(Script { name: file_name.to_owned(), commands, strays })
+        Ok(ParsedScript { name: file_name.to_owned(), commands, strays })
     }
 
     /// The command that follows the one at `at` once it is done: the next one, or behind a branch
@@ -127,9 +127,9 @@ fn begins_statement(line: &[u8]) -> bool {
 struct Parser<'a> {
     file: &'a str,
     text: &'a [u8],
-    syntax: Syntax,
-    names: &'a mut Names,
-    commands: Vec<Command>,
+    syntax: ScriptSyntax,
+    names: &'a mut VariableNames,
+    commands: Vec<ScriptCommand>,
     strays: Vec<u32>,
     /// Up to where newlines are counted in `line`.
     counted: usize,
@@ -193,8 +193,8 @@ impl Parser<'_> {
         let notes = HistoryNote::texts(&range[..range.len() - behind]);
         let line = self.line_of_sql(start, end);
         let uses = match self.syntax {
-            Syntax::Pgbench => Uses::Plain,
-            Syntax::Current | Syntax::NineX => {
+            ScriptSyntax::Pgbench => Uses::Plain,
+            ScriptSyntax::Current | ScriptSyntax::NineX => {
                 sql::parameter(sql)
                     .map_or(Ok(()), |place| Err(self.parameter(sql, line, place)))?;
                 Uses::PlainAndQuoted
@@ -203,13 +203,13 @@ impl Parser<'_> {
         let mut lines = sql.split(|byte| matches!(byte, b'\n' | b'\r'));
         let first = lines.next().expect("a split has a first part");
         let shown = &first[..first.len().min(MAX_SOURCE)];
-        self.commands.push(Command {
+        self.commands.push(ScriptCommand {
             line,
             source: String::from_utf8_lossy(shown).into_owned(),
             words: String::new(),
             notes,
             kind: CommandKind::Sql {
-                template: Template::new(sql, statements, uses, self.names),
+                template: SqlTemplate::new(sql, statements, uses, self.names),
                 capture: None,
             },
         });
@@ -245,12 +245,12 @@ impl Parser<'_> {
                 let source = String::from_utf8_lossy(meta_line.source(next)).into_owned();
                 let words = meta_line.words(&kind);
                 let notes = Vec::new();
-                self.commands.push(Command { line, source, words, notes, kind });
+                self.commands.push(ScriptCommand { line, source, words, notes, kind });
             }
             Some(Meta::Capture(captured)) => {
                 let place = Location { file: self.file, line, command: None };
                 match self.commands.last_mut() {
-                    Some(Command {
+                    Some(ScriptCommand {
                         kind: CommandKind::Sql { capture: capture @ None, .. },
                         ..
                     }) => *capture = Some(captured),
@@ -295,7 +295,7 @@ struct Open {
 }
 
 /// Check the nesting of `\if` and fill in where its parts go on.
-fn resolve_jumps(file: &str, commands: &mut [Command]) -> Result<(), ParseError> {
+fn resolve_jumps(file: &str, commands: &mut [ScriptCommand]) -> Result<(), ParseError> {
     let wrong = |at: usize, line: u32, what: &str| {
         let message = format!("condition error in script \"{file}\" command {}: {what}", at + 1);
         let mut error = ParseError::of_script(file, message);
@@ -353,7 +353,7 @@ fn resolve_jumps(file: &str, commands: &mut [Command]) -> Result<(), ParseError>
     }
 }
 
-fn set_otherwise(command: &mut Command, target: usize) {
+fn set_otherwise(command: &mut ScriptCommand, target: usize) {
     if let CommandKind::If { otherwise, .. } | CommandKind::Elif { otherwise, .. } =
         &mut command.kind
     {
@@ -361,7 +361,7 @@ fn set_otherwise(command: &mut Command, target: usize) {
     }
 }
 
-fn set_end(command: &mut Command, target: usize) {
+fn set_end(command: &mut ScriptCommand, target: usize) {
     if let CommandKind::Elif { end, .. } | CommandKind::Else { end } = &mut command.kind {
         *end = target;
     }

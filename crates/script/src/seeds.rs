@@ -4,7 +4,7 @@
 //! order, then `:default_seed` unless `-D` gave it, then for every thread the choice of scripts,
 //! the throttle and the sampling. The same order gives the same run.
 
-use crate::prng::Prng;
+use crate::prng::Xoroshiro128;
 
 /// Values of `--random-seed` and `PGBENCH_RANDOM_SEED`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,27 +59,27 @@ impl RandomSeed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadStates {
     /// Chooses the script of each transaction.
-    pub choose: Prng,
+    pub choose: Xoroshiro128,
     /// Paces `--rate`.
-    pub throttle: Prng,
+    pub throttle: Xoroshiro128,
     /// Samples the log.
-    pub sample: Prng,
+    pub sample: Xoroshiro128,
 }
 
 /// All generators of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seeds {
+pub struct RandomSeeds {
     /// `:random_seed`: where everything started.
     pub random_seed: u64,
     /// `:default_seed`.
     pub default_seed: i64,
     /// The generator of each client's functions.
-    pub clients: Vec<Prng>,
+    pub clients: Vec<Xoroshiro128>,
     /// The generators of each thread.
     pub threads: Vec<ThreadStates>,
 }
 
-impl Seeds {
+impl RandomSeeds {
     /// The generators of a run with so many clients and threads. `default_seed` is what `-D
     /// default_seed=…` says: nothing is drawn for it then.
     pub fn new(
@@ -87,14 +87,14 @@ impl Seeds {
         clients: usize,
         threads: usize,
         default_seed: Option<i64>,
-    ) -> Seeds {
-        let mut base = Prng::from_seed(random_seed);
-        let clients = (0..clients).map(|_| Prng::from_seed(base.next_u64())).collect();
+    ) -> RandomSeeds {
+        let mut base = Xoroshiro128::from_seed(random_seed);
+        let clients = (0..clients).map(|_| Xoroshiro128::from_seed(base.next_u64())).collect();
         let default_seed = default_seed.unwrap_or_else(|| base.next_u64() as i64);
-        let mut seeded = || Prng::from_seed(base.next_u64());
+        let mut seeded = || Xoroshiro128::from_seed(base.next_u64());
         let threads = (0..threads)
             .map(|_| ThreadStates { choose: seeded(), throttle: seeded(), sample: seeded() })
             .collect();
-        Seeds { random_seed, default_seed, clients, threads }
+        RandomSeeds { random_seed, default_seed, clients, threads }
     }
 }

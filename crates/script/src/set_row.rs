@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use crate::hint::did_you_mean;
-use crate::names::{Names, Slot, is_variable_name};
+use crate::names::{VariableNames, VariableSlot, is_variable_name};
 use crate::number;
-use crate::prng::Prng;
+use crate::prng::Xoroshiro128;
 use crate::row_table::RowTable;
 use crate::sql;
 use crate::variables::Variables;
@@ -15,7 +15,7 @@ use crate::variables::Variables;
 #[derive(Debug, Clone, PartialEq)]
 pub struct SetRow {
     /// The variables that it sets, in order.
-    pub targets: Box<[Slot]>,
+    pub targets: Box<[VariableSlot]>,
     /// Their names.
     pub names: Box<[Box<str>]>,
     /// The rows.
@@ -68,7 +68,7 @@ impl SetRow {
     pub(crate) fn parse(
         words: &[&[u8]],
         script: &str,
-        names: &mut Names,
+        names: &mut VariableNames,
     ) -> Result<SetRow, SetRowMistake> {
         let mistake = |message, word: Option<&str>| SetRowMistake {
             message,
@@ -175,7 +175,7 @@ pub enum SetRowError {
 /// How a command draws from its rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowPicker {
-    targets: Box<[Slot]>,
+    targets: Box<[VariableSlot]>,
     /// The number of the table among those of [`Variables::with_tables`].
     table: usize,
     /// The columns of the variables, in their order.
@@ -233,12 +233,12 @@ impl RowPicker {
     }
 
     /// Draws a row, and sets the variables to its columns.
-    pub fn set(&self, variables: &mut Variables, prng: &mut Prng) {
+    pub fn set(&self, variables: &mut Variables, prng: &mut Xoroshiro128) {
         variables.set_row(&self.targets, self.table, self.draw(prng), &self.columns);
     }
 
     /// Draws the index of a row.
-    fn draw(&self, prng: &mut Prng) -> usize {
+    fn draw(&self, prng: &mut Xoroshiro128) -> usize {
         let last = self.rows as i64 - 1;
         match &self.choice {
             Choice::Uniform => prng.uniform(0, last) as usize,
@@ -310,7 +310,7 @@ mod tests {
 
     fn command(words: &str) -> Result<SetRow, SetRowMistake> {
         let words: Vec<&[u8]> = words.split_whitespace().map(str::as_bytes).collect();
-        SetRow::parse(&words, "loads/w.sql", &mut Names::new())
+        SetRow::parse(&words, "loads/w.sql", &mut VariableNames::new())
     }
 
     fn picker(words: &str, csv: &str) -> Result<RowPicker, String> {
@@ -422,7 +422,7 @@ mod tests {
             prop_assume!(weights.iter().any(|weight| *weight > 0));
             let lines: String = weights.iter().map(|weight| format!("x,{weight}\n")).collect();
             let picker = picker("a query q weighted w", &format!("x,w\n{lines}")).unwrap();
-            let (mut prng, draws) = (Prng::from_seed(seed), 20_000);
+            let (mut prng, draws) = (Xoroshiro128::from_seed(seed), 20_000);
             let mut counts = vec![0_u32; weights.len()];
             (0..draws).for_each(|_| counts[picker.draw(&mut prng)] += 1);
             let total = f64::from(weights.iter().sum::<u32>());
@@ -440,7 +440,7 @@ mod tests {
             let lines = "1\n".repeat(rows);
             let words = format!("a query q zipfian {parameter}");
             let picker = picker(&words, &format!("x\n{lines}")).unwrap();
-            let (mut prng, draws) = (Prng::from_seed(seed), 20_000);
+            let (mut prng, draws) = (Xoroshiro128::from_seed(seed), 20_000);
             let mut counts = vec![0_u32; rows];
             (0..draws).for_each(|_| counts[picker.draw(&mut prng)] += 1);
             let power = |row: usize| ((row + 1) as f64).powf(-parameter);
@@ -458,7 +458,7 @@ mod tests {
     fn a_seed_draws_the_same_rows_and_all_of_them() {
         let picker = picker("a query q", &format!("x\n{}", "1\n".repeat(10))).unwrap();
         let draw = |seed| {
-            let mut prng = Prng::from_seed(seed);
+            let mut prng = Xoroshiro128::from_seed(seed);
             (0..200).map(|_| picker.draw(&mut prng)).collect::<Vec<_>>()
         };
         assert_eq!(draw(7), draw(7));

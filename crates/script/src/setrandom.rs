@@ -4,7 +4,7 @@
 use crate::error::{Location, ParseError};
 use crate::expr::{Expr, Function, Op};
 use crate::hint::did_you_mean;
-use crate::names::Names;
+use crate::names::VariableNames;
 use crate::number;
 use crate::value::Value;
 
@@ -13,7 +13,7 @@ pub(crate) fn parse(
     words: &[&[u8]],
     place: Location<'_>,
     excerpt: &[u8],
-    names: &mut Names,
+    names: &mut VariableNames,
 ) -> Result<Expr, ParseError> {
     let error = |message: &str, word: Option<&[u8]>| {
         let detail = word.map(String::from_utf8_lossy);
@@ -57,7 +57,7 @@ pub(crate) fn parse(
     Ok(Expr::new(ops, names))
 }
 
-fn bound_op(word: &[u8], names: &mut Names) -> Option<Op> {
+fn bound_op(word: &[u8], names: &mut VariableNames) -> Option<Op> {
     match word {
         [b':', name @ ..] => Some(Op::Variable(names.intern(name))),
         _ => {
@@ -67,7 +67,7 @@ fn bound_op(word: &[u8], names: &mut Names) -> Option<Op> {
     }
 }
 
-fn parameter_op(word: &[u8], names: &mut Names) -> Option<Op> {
+fn parameter_op(word: &[u8], names: &mut VariableNames) -> Option<Op> {
     match word {
         [b':', name @ ..] => Some(Op::Variable(names.intern(name))),
         _ => number::parse_double(word).map(|number| Op::Constant(Value::Double(number))),

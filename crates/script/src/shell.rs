@@ -2,7 +2,7 @@
 //!
 //! Running it is the engine's.
 
-use crate::names::{Names, Slot};
+use crate::names::{VariableNames, VariableSlot};
 use crate::variables::Variables;
 
 /// Longest command line, in bytes.
@@ -22,7 +22,7 @@ pub struct ShellCommand {
 enum Word {
     Text(Box<[u8]>),
     /// `:name`, and how it was written.
-    Variable(Slot, Box<str>),
+    Variable(VariableSlot, Box<str>),
 }
 
 /// Reason why a shell command cannot be run or gave nothing, in pgbench's words.
@@ -62,7 +62,7 @@ pub enum ShellError {
 impl ShellCommand {
     pub(crate) fn new<'a>(
         words: impl Iterator<Item = &'a [u8]>,
-        names: &mut Names,
+        names: &mut VariableNames,
     ) -> ShellCommand {
         let mut words = words.peekable();
         let program = words.peek().map(|word| String::from_utf8_lossy(word).into());
@@ -81,7 +81,7 @@ impl ShellCommand {
     }
 
     /// The variables among its words.
-    pub(crate) fn variables(&self) -> impl Iterator<Item = Slot> {
+    pub(crate) fn variables(&self) -> impl Iterator<Item = VariableSlot> {
         self.words.iter().filter_map(|word| match word {
             Word::Variable(slot, _) => Some(*slot),
             Word::Text(_) => None,
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn joins_words_and_variables() {
-        let mut names = Names::new();
+        let mut names = VariableNames::new();
         let words = ["echo", ":x", "::x", "a:x"];
         let command = ShellCommand::new(words.iter().map(|w| w.as_bytes()), &mut names);
         let mut variables = Variables::new(&names);
@@ -182,7 +182,8 @@ mod tests {
 
     #[test]
     fn takes_the_integer_of_the_first_line() {
-        let command = ShellCommand::new([b"date".as_slice()].into_iter(), &mut Names::new());
+        let command =
+            ShellCommand::new([b"date".as_slice()].into_iter(), &mut VariableNames::new());
         assert_eq!(command.result(b"42\nmore"), Ok(42));
         assert_eq!(command.result(b"  -7  \n"), Ok(-7));
         assert_eq!(command.result(b"4294967301"), Ok(5), "the low 32 bits");

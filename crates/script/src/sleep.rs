@@ -1,11 +1,11 @@
 //! `\sleep`.
 
-use crate::names::{Names, Slot};
+use crate::names::{VariableNames, VariableSlot};
 use crate::variables::Variables;
 
 /// Time that `\sleep` waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Sleep {
+pub enum SleepTime {
     /// Always the same time, in microseconds; not positive means not at all.
     Fixed {
         /// Microseconds.
@@ -14,7 +14,7 @@ pub enum Sleep {
     /// As many units as the variable says.
     Variable {
         /// The variable.
-        slot: Slot,
+        slot: VariableSlot,
         /// Its name, for messages.
         name: Box<str>,
         /// Number of microseconds in a unit.
@@ -32,23 +32,23 @@ pub enum SleepError {
     NotANumber { name: Box<str>, text: Box<str> },
 }
 
-impl Sleep {
+impl SleepTime {
     /// `amount` is `:name` or begins with a number; `unit_us` is the unit in microseconds.
-    pub(crate) fn new(amount: &[u8], unit_us: i64, names: &mut Names) -> Sleep {
+    pub(crate) fn new(amount: &[u8], unit_us: i64, names: &mut VariableNames) -> SleepTime {
         match amount {
             [b':', name @ ..] => {
                 let slot = names.intern(name);
-                Sleep::Variable { slot, name: names.name(slot).into(), unit_us }
+                SleepTime::Variable { slot, name: names.name(slot).into(), unit_us }
             }
-            _ => Sleep::Fixed { time_us: leading_integer(amount).saturating_mul(unit_us) },
+            _ => SleepTime::Fixed { time_us: leading_integer(amount).saturating_mul(unit_us) },
         }
     }
 
     /// The time to sleep in microseconds; not positive means not at all.
     pub fn time_us(&self, variables: &Variables) -> Result<i64, SleepError> {
         match self {
-            Sleep::Fixed { time_us } => Ok(*time_us),
-            Sleep::Variable { slot, name, unit_us } => {
+            SleepTime::Fixed { time_us } => Ok(*time_us),
+            SleepTime::Variable { slot, name, unit_us } => {
                 let mut text = Vec::with_capacity(24);
                 if !variables.write(*slot, &mut text) {
                     return Err(SleepError::Undefined(name.clone()));
@@ -93,9 +93,9 @@ mod tests {
 
     #[test]
     fn multiplies_amount_and_unit() {
-        let mut names = Names::new();
-        let fixed = |amount: &str, unit: &str, names: &mut Names| {
-            let sleep = Sleep::new(amount.as_bytes(), unit_us(unit.as_bytes()).unwrap(), names);
+        let mut names = VariableNames::new();
+        let fixed = |amount: &str, unit: &str, names: &mut VariableNames| {
+            let sleep = SleepTime::new(amount.as_bytes(), unit_us(unit.as_bytes()).unwrap(), names);
             sleep.time_us(&Variables::default()).unwrap()
         };
         assert_eq!(fixed("10", "MS", &mut names), 10_000);
@@ -106,8 +106,8 @@ mod tests {
 
     #[test]
     fn a_variable_must_hold_a_number() {
-        let mut names = Names::new();
-        let sleep = Sleep::new(b":t", 1_000, &mut names);
+        let mut names = VariableNames::new();
+        let sleep = SleepTime::new(b":t", 1_000, &mut names);
         let slot = names.slot("t").unwrap();
         let mut variables = Variables::new(&names);
         let undefined = sleep.time_us(&variables).unwrap_err();

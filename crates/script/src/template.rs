@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use crate::names::{Names, Slot, variable_name_length};
+use crate::names::{VariableNames, VariableSlot, variable_name_length};
 use crate::number;
 use crate::sql;
 use crate::variables::Variables;
@@ -17,10 +17,10 @@ pub const MAX_PARAMETERS: usize = 255;
 
 /// An SQL command and where its variables stand.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Template {
+pub struct SqlTemplate {
     text: Box<[u8]>,
-    uses: Box<[(Range<usize>, Slot)]>,
-    slots: Box<[Slot]>,
+    uses: Box<[(Range<usize>, VariableSlot)]>,
+    slots: Box<[VariableSlot]>,
     parameters: Box<[TemplateParameter]>,
     /// True if a use is quoted.
     is_quoted: bool,
@@ -31,7 +31,7 @@ pub struct Template {
 
 /// A command as the extended protocols send it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Parameterized<'a> {
+pub struct ParameterizedSql<'a> {
     /// SQL with `$1`, `$2`, ….
     pub text: &'a [u8],
     /// The variable of `$1`, of `$2`, ….
@@ -42,7 +42,7 @@ pub struct Parameterized<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TemplateParameter {
     /// The variable.
-    pub slot: Slot,
+    pub slot: VariableSlot,
     /// True for `:'name'`: a value that is null is bound as NULL, and not as its text.
     pub is_quoted: bool,
 }
@@ -64,9 +64,14 @@ pub struct TooManyParameters(
     pub String,
 );
 
-impl Template {
+impl SqlTemplate {
     /// Find the variables of `text`; `statements` is how many commands the server will see in it.
-    pub(crate) fn new(text: &[u8], statements: u32, which: Uses, names: &mut Names) -> Template {
+    pub(crate) fn new(
+        text: &[u8],
+        statements: u32,
+        which: Uses,
+        names: &mut VariableNames,
+    ) -> SqlTemplate {
         let quoted = match which {
             Uses::PlainAndQuoted if text.windows(2).any(|pair| pair == b":'") => {
                 sql::quoted_uses(text)
@@ -109,7 +114,7 @@ impl Template {
         if uses.len() > MAX_PARAMETERS {
             numbered.clear();
         }
-        Template {
+        SqlTemplate {
             text: text.into(),
             slots: uses.iter().map(|(_, slot)| *slot).collect(),
             uses: uses.into(),
@@ -126,7 +131,7 @@ impl Template {
     }
 
     /// The variables in it, in order, each as often as it stands there.
-    pub fn slots(&self) -> &[Slot] {
+    pub fn slots(&self) -> &[VariableSlot] {
         &self.slots
     }
 
@@ -169,11 +174,11 @@ impl Template {
     /// # Errors
     /// If it uses variables more than [`MAX_PARAMETERS`] times. The simple protocol has no such
     /// limit, so this is found when another one is chosen.
-    pub fn parameterized(&self) -> Result<Parameterized<'_>, TooManyParameters> {
+    pub fn parameterized(&self) -> Result<ParameterizedSql<'_>, TooManyParameters> {
         if self.uses.len() > MAX_PARAMETERS {
             return Err(TooManyParameters(String::from_utf8_lossy(&self.text).into_owned()));
         }
-        Ok(Parameterized { text: &self.numbered, parameters: &self.parameters })
+        Ok(ParameterizedSql { text: &self.numbered, parameters: &self.parameters })
     }
 
     /// Number of statements in the command: more than one if they are joined by `\;`. Only the
@@ -191,8 +196,8 @@ mod tests {
     #[test]
     fn splices_values_and_numbers_parameters() {
         let check = |sql: &str, simple: &str, numbered: &str| {
-            let mut names = Names::new();
-            let template = Template::new(sql.as_bytes(), 1, Uses::PlainAndQuoted, &mut names);
+            let mut names = VariableNames::new();
+            let template = SqlTemplate::new(sql.as_bytes(), 1, Uses::PlainAndQuoted, &mut names);
             let mut variables = Variables::new(&names);
             let mut set = |name: &str, value| variables.set(names.intern(name), value);
             set("x", Value::Int(-5));
@@ -230,20 +235,20 @@ mod tests {
 
     #[test]
     fn quoted_uses_are_pgrigs_own() {
-        let mut names = Names::new();
-        let template = Template::new(b"SELECT :'x', :x", 1, Uses::Plain, &mut names);
+        let mut names = VariableNames::new();
+        let template = SqlTemplate::new(b"SELECT :'x', :x", 1, Uses::Plain, &mut names);
         assert_eq!(template.slots().len(), 1);
-        let template = Template::new(b"SELECT :'x', :x", 1, Uses::PlainAndQuoted, &mut names);
+        let template = SqlTemplate::new(b"SELECT :'x', :x", 1, Uses::PlainAndQuoted, &mut names);
         let parameters = template.parameterized().unwrap().parameters;
         assert_eq!(parameters.iter().map(|one| one.is_quoted).collect::<Vec<_>>(), [true, false]);
     }
 
     #[test]
     fn two_hundred_and_fifty_five_uses_at_most() {
-        let mut names = Names::new();
-        let fits = Template::new(":x".repeat(255).as_bytes(), 1, Uses::Plain, &mut names);
+        let mut names = VariableNames::new();
+        let fits = SqlTemplate::new(":x".repeat(255).as_bytes(), 1, Uses::Plain, &mut names);
         assert_eq!(fits.parameterized().unwrap().parameters.len(), 255);
-        let too_many = Template::new(":x".repeat(256).as_bytes(), 1, Uses::Plain, &mut names);
+        let too_many = SqlTemplate::new(":x".repeat(256).as_bytes(), 1, Uses::Plain, &mut names);
         let message = too_many.parameterized().unwrap_err().to_string();
         assert!(message.starts_with("statement has too many arguments (maximum is 255): :x:x"));
     }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::names::{Names, Slot};
+use crate::names::{VariableNames, VariableSlot};
 use crate::number;
 use crate::row_table::RowTable;
 use crate::template::TemplateParameter;
@@ -37,7 +37,7 @@ pub struct Variables {
 
 impl Variables {
     /// Room for every slot of `names`, all undefined.
-    pub fn new(names: &Names) -> Variables {
+    pub fn new(names: &VariableNames) -> Variables {
         Variables { slots: vec![Variable::Undefined; names.len()], tables: Arc::default() }
     }
 
@@ -48,7 +48,13 @@ impl Variables {
     }
 
     /// Sets variables to a row of the table with this number: `columns` are those of the variables.
-    pub(crate) fn set_row(&mut self, slots: &[Slot], table: usize, row: usize, columns: &[usize]) {
+    pub(crate) fn set_row(
+        &mut self,
+        slots: &[VariableSlot],
+        table: usize,
+        row: usize,
+        columns: &[usize],
+    ) {
         for (slot, column) in slots.iter().zip(columns) {
             let rows = &self.tables[table];
             let place = rows.place(row, *column);
@@ -61,18 +67,18 @@ impl Variables {
     }
 
     /// The variable in `slot`.
-    pub fn get(&self, slot: Slot) -> &Variable {
+    pub fn get(&self, slot: VariableSlot) -> &Variable {
         self.slots.get(slot.index()).unwrap_or(&Variable::Undefined)
     }
 
     /// Give `slot` a value.
-    pub fn set(&mut self, slot: Slot, value: Value) {
+    pub fn set(&mut self, slot: VariableSlot, value: Value) {
         *self.place(slot) = Variable::Value(value);
     }
 
     /// Give `slot` a text whose type is found when it is needed. An integer in its plain form is
     /// kept as the number, which is the same to every reader and needs no allocation.
-    pub fn set_text(&mut self, slot: Slot, text: impl AsRef<[u8]>) {
+    pub fn set_text(&mut self, slot: VariableSlot, text: impl AsRef<[u8]>) {
         let text = text.as_ref();
         *self.place(slot) = match plain_integer(text) {
             Some(number) => Variable::Value(Value::Int(number)),
@@ -82,7 +88,7 @@ impl Variables {
 
     /// The value that an expression sees; `None` where the text is neither null, a boolean, an
     /// integer nor a double. Undefined is `None` too.
-    pub fn value(&self, slot: Slot) -> Option<Value> {
+    pub fn value(&self, slot: VariableSlot) -> Option<Value> {
         match self.get(slot) {
             Variable::Undefined => None,
             Variable::Value(value) => Some(*value),
@@ -92,7 +98,7 @@ impl Variables {
     }
 
     /// The text of a variable that has no other value.
-    pub(crate) fn text(&self, slot: Slot) -> Option<&[u8]> {
+    pub(crate) fn text(&self, slot: VariableSlot) -> Option<&[u8]> {
         match self.get(slot) {
             Variable::Undefined | Variable::Value(_) => None,
             Variable::Text(text) => Some(text),
@@ -112,7 +118,7 @@ impl Variables {
 
     /// Append the variable's value as a string constant, or `NULL`. False and nothing appended if the
     /// variable is undefined.
-    pub fn write_constant(&self, slot: Slot, out: &mut Vec<u8>) -> bool {
+    pub fn write_constant(&self, slot: VariableSlot, out: &mut Vec<u8>) -> bool {
         match self.get(slot) {
             Variable::Undefined => return false,
             Variable::Value(Value::Null) => out.extend_from_slice(b"NULL"),
@@ -134,7 +140,7 @@ impl Variables {
 
     /// Append the variable's text as SQL or as a parameter (a NULL value is the text `NULL`).
     /// False and nothing appended if the variable is undefined.
-    pub fn write(&self, slot: Slot, out: &mut Vec<u8>) -> bool {
+    pub fn write(&self, slot: VariableSlot, out: &mut Vec<u8>) -> bool {
         match self.get(slot) {
             Variable::Undefined => return false,
             Variable::Value(value) => value.write(out),
@@ -144,7 +150,7 @@ impl Variables {
         true
     }
 
-    fn place(&mut self, slot: Slot) -> &mut Variable {
+    fn place(&mut self, slot: VariableSlot) -> &mut Variable {
         if self.slots.len() <= slot.index() {
             self.slots.resize(slot.index() + 1, Variable::Undefined);
         }
@@ -226,10 +232,10 @@ mod tests {
     fn text_gets_its_type_when_an_expression_asks() {
         let check = |text: &str, expected: Option<Value>| {
             let mut variables = Variables::default();
-            variables.set_text(Slot::SCALE, text);
-            assert_eq!(variables.value(Slot::SCALE), expected, "{text:?}");
+            variables.set_text(VariableSlot::SCALE, text);
+            assert_eq!(variables.value(VariableSlot::SCALE), expected, "{text:?}");
             let mut out = Vec::new();
-            assert!(variables.write(Slot::SCALE, &mut out));
+            assert!(variables.write(VariableSlot::SCALE, &mut out));
             assert_eq!(out, text.as_bytes(), "SQL gets the text as it came");
         };
         check("null", Some(Value::Null));
@@ -256,11 +262,11 @@ mod tests {
     fn plain_integers_are_kept_as_numbers() {
         let check = |text: &str, expected: bool| {
             let mut variables = Variables::default();
-            variables.set_text(Slot::SCALE, text);
-            let is_number = matches!(variables.get(Slot::SCALE), Variable::Value(_));
+            variables.set_text(VariableSlot::SCALE, text);
+            let is_number = matches!(variables.get(VariableSlot::SCALE), Variable::Value(_));
             assert_eq!(is_number, expected, "{text:?}");
             let mut out = Vec::new();
-            variables.write(Slot::SCALE, &mut out);
+            variables.write(VariableSlot::SCALE, &mut out);
             assert_eq!(out, text.as_bytes());
         };
         for plain in ["0", "7", "-12", "9223372036854775807", "-9223372036854775808"] {
@@ -274,11 +280,11 @@ mod tests {
     #[test]
     fn a_row_is_read_by_expressions_and_by_sql() {
         let table = RowTable::from_csv("n,t,z\n007,it's \\,\n-2,x,y\n").unwrap();
-        let mut names = Names::new();
+        let mut names = VariableNames::new();
         let slots = ["n", "t", "z"].map(|name| names.intern(name));
         let mut variables = Variables::new(&names).with_tables([Arc::new(table)].into());
         variables.set_row(&slots, 0, 0, &[0, 1, 2]);
-        let written = |write: &dyn Fn(Slot, &mut Vec<u8>) -> bool| {
+        let written = |write: &dyn Fn(VariableSlot, &mut Vec<u8>) -> bool| {
             slots.map(|slot| {
                 let mut out = Vec::new();
                 assert!(write(slot, &mut out));
@@ -301,9 +307,9 @@ mod tests {
 
     #[test]
     fn undefined_writes_nothing() {
-        let variables = Variables::new(&Names::new());
+        let variables = Variables::new(&VariableNames::new());
         let mut out = Vec::new();
-        assert!(!variables.write(Slot::SCALE, &mut out));
+        assert!(!variables.write(VariableSlot::SCALE, &mut out));
         assert!(out.is_empty());
     }
 }

@@ -1,10 +1,10 @@
 //! Scripts with weights: `name@weight`, and the choice between them.
 
-use crate::prng::Prng;
+use crate::prng::Xoroshiro128;
 
 /// A script's name as `-b` and `-f` take it, and its weight.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Weighted {
+pub struct ScriptWeight {
     /// The text before the last `@`.
     pub name: String,
     /// 1 if none is given; 0 takes the script out.
@@ -24,11 +24,11 @@ pub enum WeightError {
     Nothing,
 }
 
-impl Weighted {
+impl ScriptWeight {
     /// Read `name` or `name@weight`.
-    pub fn parse(text: &str) -> Result<Weighted, WeightError> {
+    pub fn parse(text: &str) -> Result<ScriptWeight, WeightError> {
         let Some((name, weight)) = text.rsplit_once('@') else {
-            return Ok(Weighted { name: text.to_owned(), weight: 1 });
+            return Ok(ScriptWeight { name: text.to_owned(), weight: 1 });
         };
         let weight: i64 = weight
             .trim_start()
@@ -36,7 +36,7 @@ impl Weighted {
             .map_err(|_| WeightError::NotANumber(format!("@{weight}")))?;
         match u32::try_from(weight) {
             Ok(fits) if fits <= i32::MAX as u32 => {
-                Ok(Weighted { name: name.to_owned(), weight: fits })
+                Ok(ScriptWeight { name: name.to_owned(), weight: fits })
             }
             _ => Err(WeightError::OutOfRange { weight }),
         }
@@ -45,17 +45,17 @@ impl Weighted {
 
 /// The weights of a workload's scripts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Weights {
+pub struct WeightTable {
     weights: Box<[u32]>,
     total: i64,
 }
 
-impl Weights {
+impl WeightTable {
     /// Weights in the order of the scripts.
-    pub fn new(weights: impl IntoIterator<Item = u32>) -> Result<Weights, WeightError> {
+    pub fn new(weights: impl IntoIterator<Item = u32>) -> Result<WeightTable, WeightError> {
         let weights: Box<[u32]> = weights.into_iter().collect();
         let total = weights.iter().map(|weight| i64::from(*weight)).sum();
-        if total == 0 { Err(WeightError::Nothing) } else { Ok(Weights { weights, total }) }
+        if total == 0 { Err(WeightError::Nothing) } else { Ok(WeightTable { weights, total }) }
     }
 
     /// The sum of all weights.
@@ -64,7 +64,7 @@ impl Weights {
     }
 
     /// The index of the script to run next; with a single script nothing is drawn.
-    pub fn choose(&self, prng: &mut Prng) -> usize {
+    pub fn choose(&self, prng: &mut Xoroshiro128) -> usize {
         if self.weights.len() == 1 {
             return 0;
         }
@@ -85,11 +85,12 @@ mod tests {
 
     #[test]
     fn the_weight_follows_the_last_at() {
-        let parse = |text: &str| Weighted::parse(text).map(|parsed| (parsed.name, parsed.weight));
+        let parse =
+            |text: &str| ScriptWeight::parse(text).map(|parsed| (parsed.name, parsed.weight));
         assert_eq!(parse("a.sql"), Ok(("a.sql".to_owned(), 1)));
         assert_eq!(parse("a@b.sql@10"), Ok(("a@b.sql".to_owned(), 10)));
         assert_eq!(parse("a@0"), Ok(("a".to_owned(), 0)));
-        let message = |text| Weighted::parse(text).unwrap_err().to_string();
+        let message = |text| ScriptWeight::parse(text).unwrap_err().to_string();
         assert_eq!(message("a@x"), "invalid weight specification: @x");
         assert_eq!(message("a@"), "invalid weight specification: @");
         let range = "weight specification out of range (0 .. 2147483647): ";
@@ -99,14 +100,14 @@ mod tests {
 
     #[test]
     fn scripts_are_chosen_by_weight_and_zero_never() {
-        let weights = Weights::new([1, 0, 3]).unwrap();
-        let mut prng = Prng::from_seed(1);
+        let weights = WeightTable::new([1, 0, 3]).unwrap();
+        let mut prng = Xoroshiro128::from_seed(1);
         let mut chosen = [0_u32; 3];
         for _ in 0..4_000 {
             chosen[weights.choose(&mut prng)] += 1;
         }
         assert_eq!(chosen[1], 0);
         assert!((900..1100).contains(&chosen[0]), "{chosen:?}");
-        assert_eq!(Weights::new([0, 0]), Err(WeightError::Nothing));
+        assert_eq!(WeightTable::new([0, 0]), Err(WeightError::Nothing));
     }
 }

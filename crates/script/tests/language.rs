@@ -2,29 +2,32 @@
 
 use proptest::prelude::*;
 use script::{
-    Capture, CommandKind, MAX_NESTING, Names, ParseError, Pipeline, PipelineFault, Prng, Protocol,
-    Script, Slot, Syntax, Target, Value, Variables,
+    CommandKind, MAX_NESTING, ParseError, ParsedScript, Pipeline, PipelineFault, Protocol,
+    ResultUse, ScriptSyntax, SetVariable, Value, VariableNames, VariableSlot, Variables,
+    Xoroshiro128,
 };
 
-fn parse(text: &str) -> Result<Script, ParseError> {
-    Script::parse("t.sql", text, Syntax::Current, &mut Names::new())
+fn parse(text: &str) -> Result<ParsedScript, ParseError> {
+    ParsedScript::parse("t.sql", text, ScriptSyntax::Current, &mut VariableNames::new())
 }
 
 /// The value of an expression and what it debugs.
 fn eval(expression: &str) -> Result<(Value, Vec<String>), String> {
     let text = format!("\\set v {expression}\n");
-    let mut names = Names::new();
-    let script = Script::parse("t.sql", text, Syntax::Current, &mut names)
+    let mut names = VariableNames::new();
+    let script = ParsedScript::parse("t.sql", text, ScriptSyntax::Current, &mut names)
         .map_err(|error| error.to_string())?;
     let CommandKind::Set { expr, .. } = &script.commands[0].kind else {
         panic!("\\set is no \\set");
     };
     let mut debugged = Vec::new();
     let mut variables = Variables::new(&names);
-    variables.set(Slot::SCALE, Value::Int(10));
-    variables.set(Slot::DEFAULT_SEED, Value::Int(5432));
+    variables.set(VariableSlot::SCALE, Value::Int(10));
+    variables.set(VariableSlot::DEFAULT_SEED, Value::Int(5432));
     let value = expr
-        .eval(&variables, &mut Prng::from_seed(1), &mut |text| debugged.push(text.to_owned()))
+        .eval(&variables, &mut Xoroshiro128::from_seed(1), &mut |text| {
+            debugged.push(text.to_owned())
+        })
         .map_err(|error| error.to_string())?;
     Ok((value, debugged))
 }
@@ -158,7 +161,7 @@ fn if_jumps_to_where_its_branches_are() {
 #[test]
 fn gset_belongs_to_the_sql_before_it() {
     let script = parse("SELECT 1 AS a \\gset p_\nSELECT 2 \\; SELECT 3 \\aset\nSELECT 4;").unwrap();
-    let captures: Vec<Option<Capture>> = script
+    let captures: Vec<Option<ResultUse>> = script
         .commands
         .iter()
         .map(|command| match &command.kind {
@@ -166,15 +169,15 @@ fn gset_belongs_to_the_sql_before_it() {
             _ => None,
         })
         .collect();
-    let gset = Capture::Gset { prefix: "p_".to_owned() };
+    let gset = ResultUse::Gset { prefix: "p_".to_owned() };
     assert_eq!(gset.variable(b"a"), b"p_a");
-    assert_eq!(captures, [Some(gset), Some(Capture::Aset { prefix: String::new() }), None]);
+    assert_eq!(captures, [Some(gset), Some(ResultUse::Aset { prefix: String::new() }), None]);
 }
 
 #[test]
 fn a_combined_query_knows_its_statements() {
-    let check = |text: &str, syntax: Syntax, expected: &[u32]| {
-        let script = Script::parse("t.sql", text, syntax, &mut Names::new()).unwrap();
+    let check = |text: &str, syntax: ScriptSyntax, expected: &[u32]| {
+        let script = ParsedScript::parse("t.sql", text, syntax, &mut VariableNames::new()).unwrap();
         let statements: Vec<u32> = script
             .commands
             .iter()
@@ -185,17 +188,19 @@ fn a_combined_query_knows_its_statements() {
             .collect();
         assert_eq!(statements, expected, "{text}");
     };
-    check("SELECT 1;", Syntax::Current, &[1]);
-    check("SELECT 1\\; SELECT ';'\\; -- x\n;SELECT 3", Syntax::Current, &[2, 1]);
-    check("/* only */", Syntax::Current, &[0]);
-    check("SELECT 1; SELECT (';'); \nSELECT 3", Syntax::NineX, &[2, 1]);
+    check("SELECT 1;", ScriptSyntax::Current, &[1]);
+    check("SELECT 1\\; SELECT ';'\\; -- x\n;SELECT 3", ScriptSyntax::Current, &[2, 1]);
+    check("/* only */", ScriptSyntax::Current, &[0]);
+    check("SELECT 1; SELECT (';'); \nSELECT 3", ScriptSyntax::NineX, &[2, 1]);
 }
 
 #[test]
 fn up_to_9_5_every_line_was_a_command() {
     let text = "-- old\n\\set naccounts 100000 * :scale\n\\setrandom aid 1 :naccounts\n  BEGIN\n\
                 UPDATE a SET b = :aid; SELECT 1\n\nEND;\n";
-    let script = Script::parse("old.sql", text, Syntax::NineX, &mut Names::new()).unwrap();
+    let script =
+        ParsedScript::parse("old.sql", text, ScriptSyntax::NineX, &mut VariableNames::new())
+            .unwrap();
     let sources: Vec<&str> = script.commands.iter().map(|c| c.source.as_str()).collect();
     assert_eq!(
         sources,
@@ -214,8 +219,8 @@ fn up_to_9_5_every_line_was_a_command() {
 fn setrandom_is_the_function_of_that_name() {
     let check = |old: &str, new: &str| {
         let set = |text: &str| {
-            let mut names = Names::new();
-            let script = Script::parse("t", text, Syntax::Current, &mut names).unwrap();
+            let mut names = VariableNames::new();
+            let script = ParsedScript::parse("t", text, ScriptSyntax::Current, &mut names).unwrap();
             script.commands.into_iter().next().unwrap().kind
         };
         let (old_kind, new_kind) =
@@ -243,7 +248,9 @@ fn setrandom_is_the_function_of_that_name() {
 #[test]
 fn a_row_is_drawn_from_a_file_beside_the_script() {
     let text = "\\SETROW a, b query rows/q.sql \\\n weighted w\nSELECT :a, :'b';\n";
-    let script = Script::parse("d/t.sql", text, Syntax::Current, &mut Names::new()).unwrap();
+    let script =
+        ParsedScript::parse("d/t.sql", text, ScriptSyntax::Current, &mut VariableNames::new())
+            .unwrap();
     let CommandKind::SetRow(row) = &script.commands[0].kind else { panic!("no \\setrow") };
     assert_eq!((row.source.path.as_str(), row.targets.len()), ("d/rows/q.sql", 2));
     assert_eq!(script.commands[1].kind.reads(), row.targets.to_vec());
@@ -253,7 +260,8 @@ fn a_row_is_drawn_from_a_file_beside_the_script() {
         "t.sql:2: invalid variable name (1b) in command \"setrow\"\n\\setrow a, 1b file f.csv"
     );
     assert!(error.hint.unwrap().starts_with("\\setrow VAR[, VAR]... "));
-    let pgbench = |text| Script::parse("t.sql", text, Syntax::Pgbench, &mut Names::new());
+    let pgbench =
+        |text| ParsedScript::parse("t.sql", text, ScriptSyntax::Pgbench, &mut VariableNames::new());
     let error = pgbench("\\setrow a file f.csv\n").unwrap_err();
     assert_eq!(error.message, "t.sql:1: invalid command in command \"setrow\"");
 }
@@ -261,12 +269,16 @@ fn a_row_is_drawn_from_a_file_beside_the_script() {
 #[test]
 fn no_script_has_a_value_for_a_numbered_parameter() {
     let check = |text: &str, expected: Option<&str>| {
-        for syntax in [Syntax::Current, Syntax::NineX] {
-            let found = Script::parse("t.sql", text, syntax, &mut Names::new()).err();
+        for syntax in [ScriptSyntax::Current, ScriptSyntax::NineX] {
+            let found = ParsedScript::parse("t.sql", text, syntax, &mut VariableNames::new()).err();
             let found = found.map(|error| error.to_string());
             assert_eq!(found.as_deref(), expected, "{text}");
         }
-        assert!(Script::parse("t.sql", text, Syntax::Pgbench, &mut Names::new()).is_ok(), "{text}");
+        assert!(
+            ParsedScript::parse("t.sql", text, ScriptSyntax::Pgbench, &mut VariableNames::new())
+                .is_ok(),
+            "{text}"
+        );
     };
     let first = "t.sql:1: no script has a value for parameter $1\n";
     check("SELECT $1", Some(&format!("{first}SELECT $1\n        ^ error found here")));
@@ -317,9 +329,9 @@ fn too_many_variables_are_found_when_a_protocol_needs_them_numbered() {
 
 /// Parse, and if that works evaluate and send everything: nothing may panic.
 fn exercise(text: &[u8]) {
-    for syntax in [Syntax::Current, Syntax::Pgbench, Syntax::NineX] {
-        let mut names = Names::new();
-        let script = match Script::parse("t.sql", text, syntax, &mut names) {
+    for syntax in [ScriptSyntax::Current, ScriptSyntax::Pgbench, ScriptSyntax::NineX] {
+        let mut names = VariableNames::new();
+        let script = match ParsedScript::parse("t.sql", text, syntax, &mut names) {
             Ok(script) => script,
             Err(error) => {
                 assert!(!error.to_string().is_empty());
@@ -327,7 +339,7 @@ fn exercise(text: &[u8]) {
             }
         };
         let mut variables = Variables::new(&names);
-        let mut prng = Prng::from_seed(1);
+        let mut prng = Xoroshiro128::from_seed(1);
         let mut out = Vec::new();
         for command in &script.commands {
             match &command.kind {
@@ -336,7 +348,7 @@ fn exercise(text: &[u8]) {
                     let _ = template.parameterized();
                 }
                 CommandKind::Set { target, expr } => {
-                    if let (Ok(value), Target::Slot(slot)) =
+                    if let (Ok(value), SetVariable::Slot(slot)) =
                         (expr.eval(&variables, &mut prng, &mut |_| {}), target)
                     {
                         variables.set(*slot, value);
@@ -435,13 +447,13 @@ proptest! {
         pieces in prop::collection::vec(prop::sample::select(PIECES), 0..40),
     ) {
         let text = format!("SELECT {} :x", pieces.concat().replace('\\', ""));
-        let mut names = Names::new();
-        if let Ok(script) = Script::parse("t", &text, Syntax::Current, &mut names) {
+        let mut names = VariableNames::new();
+        if let Ok(script) = ParsedScript::parse("t", &text, ScriptSyntax::Current, &mut names) {
             for command in &script.commands {
                 let CommandKind::Sql { template, .. } = &command.kind else { continue };
                 let parameterized = template.parameterized().unwrap();
                 let mut variables = Variables::new(&names);
-                let slots: Vec<Slot> =
+                let slots: Vec<VariableSlot> =
                     parameterized.parameters.iter().map(|parameter| parameter.slot).collect();
                 for (index, slot) in slots.iter().enumerate().rev() {
                     variables.set_text(*slot, format!("${}", index + 1));

@@ -23,9 +23,9 @@ use tokio_postgres::{
 use wire::conninfo::Conninfo;
 
 use crate::connect::{Canceller, ConnectError, open};
-use crate::control::Control;
+use crate::control::LoadControl;
 use crate::limits::{Limits, SessionLimits};
-use crate::stream::Stream;
+use crate::stream::SessionStream;
 
 /// A session outside a load. Every call ends at the session's [`Limits`]; the session is closed
 /// then.
@@ -40,7 +40,7 @@ pub struct Client {
 /// The runtime that moves the session's bytes.
 struct Link {
     runtime: Runtime,
-    connection: tokio_postgres::Connection<Stream, NoTlsStream>,
+    connection: tokio_postgres::Connection<SessionStream, NoTlsStream>,
     notices: Vec<DbError>,
     /// Bytes that the notices count for.
     notices_bytes: usize,
@@ -65,7 +65,7 @@ pub fn connect(conninfo: &Conninfo, limits: &Limits) -> Result<Client, ConnectEr
     let canceller = opened.canceller.clone();
     let kept = SessionLimits::new(limits.clone());
     let begun = runtime.block_on(async {
-        let stream = Stream::new(opened, Arc::clone(&kept))
+        let stream = SessionStream::new(opened, Arc::clone(&kept))
             .map_err(|error| failed("watching the socket", error.to_string()))?;
         library(stream).await.map_err(|error| failed("reading the start-up", error.to_string()))
     });
@@ -82,13 +82,15 @@ pub fn connect(conninfo: &Conninfo, limits: &Limits) -> Result<Client, ConnectEr
 pub async fn connect_async(
     conninfo: &Conninfo,
     limits: &Limits,
-) -> Result<(tokio_postgres::Client, tokio_postgres::Connection<Stream, NoTlsStream>), ConnectError>
-{
+) -> Result<
+    (tokio_postgres::Client, tokio_postgres::Connection<SessionStream, NoTlsStream>),
+    ConnectError,
+> {
     let failed = |doing, why: String| ConnectError::System { place: conninfo.place(), doing, why };
     let (asked, kept) = (speaking_utf8(conninfo), limits.clone());
     let opened = tokio::task::spawn_blocking(move || open(&asked, &kept)).await;
     let opened = opened.map_err(|error| failed("starting a thread", error.to_string()))??;
-    let stream = Stream::new(opened, SessionLimits::new(limits.clone()))
+    let stream = SessionStream::new(opened, SessionLimits::new(limits.clone()))
         .map_err(|error| failed("watching the socket", error.to_string()))?;
     library(stream).await.map_err(|error| failed("reading the start-up", error.to_string()))
 }
@@ -96,8 +98,9 @@ pub async fn connect_async(
 /// Hands a session that has begun to the client library. The stream answers the start-up, so that
 /// what the configuration says is not used.
 async fn library(
-    stream: Stream,
-) -> Result<(tokio_postgres::Client, tokio_postgres::Connection<Stream, NoTlsStream>), Error> {
+    stream: SessionStream,
+) -> Result<(tokio_postgres::Client, tokio_postgres::Connection<SessionStream, NoTlsStream>), Error>
+{
     Config::new().user("postgres").connect_raw(stream, NoTls).await
 }
 
@@ -259,7 +262,7 @@ impl Client {
     }
 
     /// Runs statements that the user's signals end.
-    pub fn heard_by<T>(&mut self, control: &Control, work: impl FnOnce(&mut Client) -> T) -> T {
+    pub fn heard_by<T>(&mut self, control: &LoadControl, work: impl FnOnce(&mut Client) -> T) -> T {
         let mut before = None;
         self.set_limits(|limits| before = limits.control.replace(control.clone()));
         let done = work(self);

@@ -10,9 +10,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use wire::auth::KeyCache;
 use wire::backend::BackendKey;
 use wire::conninfo::{Conninfo, ConninfoError};
-use wire::startup::Session;
+use wire::startup::SessionFacts;
 
-use crate::dial::{DialAttempt, DialStep, Failure, Route, Socket, nonce};
+use crate::dial::{BufferedSocket, ConnectRoute, DialAttempt, DialStep, RouteFailure, nonce};
 use crate::limits::{LimitReached, Limits};
 use crate::tls::TlsError;
 
@@ -25,7 +25,7 @@ pub enum ConnectError {
     #[error(transparent)]
     Tls(#[from] TlsError),
     #[error(transparent)]
-    Refused(Box<Failure>),
+    Refused(Box<RouteFailure>),
     #[error("connection to {place} failed: {reached}")]
     Limit {
         /// The server, without a password.
@@ -82,8 +82,8 @@ impl ConnectError {
 
 /// A session that has just begun.
 pub(crate) struct OpenedSession {
-    pub(crate) socket: Socket,
-    pub(crate) session: Session,
+    pub(crate) socket: BufferedSocket,
+    pub(crate) session: SessionFacts,
     /// Bytes that the server sent after the start-up.
     pub(crate) rest: Vec<u8>,
     /// The way to cancel what the session does.
@@ -120,12 +120,12 @@ fn route(
     conninfo: &Conninfo,
     limits: &Limits,
     stopped: &dyn Fn(LimitReached) -> ConnectError,
-) -> Result<Route, ConnectError> {
+) -> Result<ConnectRoute, ConnectError> {
     let (sender, found) = channel();
     let asked = conninfo.clone();
     let look = move || {
         // Nobody listens any more after a limit.
-        let _ = sender.send(Route::new(&asked, &[]));
+        let _ = sender.send(ConnectRoute::new(&asked, &[]));
     };
     thread::Builder::new().spawn(look).map_err(|error| ConnectError::System {
         place: conninfo.place(),
@@ -155,16 +155,16 @@ fn below(n: usize) -> usize {
 
 /// An attempt and what it needs.
 struct Way<'a> {
-    route: &'a Route,
+    route: &'a ConnectRoute,
     dial: DialAttempt,
     limits: &'a Limits,
     connect: Duration,
 }
 
 enum Ending {
-    Session(Socket, Box<Session>),
+    Session(BufferedSocket, Box<SessionFacts>),
     Cancelled,
-    Failed(Failure),
+    Failed(RouteFailure),
 }
 
 impl Way<'_> {
@@ -202,7 +202,7 @@ impl Way<'_> {
                 }
                 DialStep::Done(session) => match socket {
                     Some(socket) => return Ok(Ending::Session(socket, session)),
-                    None => return Ok(Ending::Failed(Failure::default())),
+                    None => return Ok(Ending::Failed(RouteFailure::default())),
                 },
                 DialStep::Cancelled => return Ok(Ending::Cancelled),
                 DialStep::Failed(failure) => return Ok(Ending::Failed(failure)),
@@ -211,7 +211,7 @@ impl Way<'_> {
     }
 
     /// Waits a moment for the socket.
-    fn wait(&self, socket: &Socket) {
+    fn wait(&self, socket: &BufferedSocket) {
         let wants_out = self.dial.is_opening() || socket.has_unsent();
         let out = if wants_out { PollFlags::OUT } else { PollFlags::empty() };
         let mut sockets = [PollFd::from_borrowed_fd(socket.fd(), PollFlags::IN | out)];
@@ -224,14 +224,14 @@ impl Way<'_> {
 /// The way to cancel what a session does. Cheap to clone; safe to use from another thread.
 #[derive(Clone)]
 pub struct Canceller {
-    route: Arc<Route>,
+    route: Arc<ConnectRoute>,
     step: usize,
     key: BackendKey,
 }
 
 impl Canceller {
     /// The canceller of the session of `key`, which was made by one `step` of a route.
-    pub fn new(route: Arc<Route>, step: usize, key: BackendKey) -> Self {
+    pub fn new(route: Arc<ConnectRoute>, step: usize, key: BackendKey) -> Self {
         Canceller { route, step, key }
     }
 

@@ -7,11 +7,11 @@ use std::sync::{
 
 /// Ends a load early. Cheap to clone and safe to use from a signal handler's thread.
 #[derive(Clone, Debug, Default)]
-pub struct Control(Arc<AtomicU8>);
+pub struct LoadControl(Arc<AtomicU8>);
 
 /// Urgency with which the end was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Urgency {
+pub enum StopUrgency {
     /// Not at all.
     None,
     /// End the window now, cancel what runs, and report.
@@ -20,7 +20,7 @@ pub enum Urgency {
     AtOnce,
 }
 
-impl Control {
+impl LoadControl {
     /// A handle that was not used yet.
     pub fn new() -> Self {
         Self::default()
@@ -34,11 +34,11 @@ impl Control {
     }
 
     /// Greatest urgency that has been asked for so far.
-    pub fn urgency(&self) -> Urgency {
+    pub fn urgency(&self) -> StopUrgency {
         match self.0.load(Ordering::Relaxed) {
-            0 => Urgency::None,
-            1 => Urgency::Clean,
-            _ => Urgency::AtOnce,
+            0 => StopUrgency::None,
+            1 => StopUrgency::Clean,
+            _ => StopUrgency::AtOnce,
         }
     }
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use wire::{
-    Message, SqlState,
-    auth::{KeyCache, Nonce},
+    BackendMessage, SqlState,
+    auth::{KeyCache, ScramNonce},
     backend::BackendKey,
-    conninfo::{Address, Judgement, PasswordSource, SOCKET_DIRECTORY},
+    conninfo::{HostAddress, PasswordSource, SOCKET_DIRECTORY, TargetDecision},
     frame,
-    startup::{Channel, Session, Startup, StartupError},
-    tls::{self, Continuation, NegotiationError, SslNegotiation, TlsAttempt},
+    startup::{SessionFacts, Startup, StartupChannel, StartupError},
+    tls::{self, NegotiationError, SslNegotiation, TlsAttempt, TlsContinuation},
 };
 
 use crate::CertificateRequestWitness;
@@ -20,10 +20,10 @@ mod peer;
 mod route;
 mod socket;
 
-pub use endpoint::{Endpoint, SocketOpening};
-pub use failure::{Failure, ReachedLimit};
-pub use route::{RemainingSteps, Route, Step};
-pub use socket::{ReadResult, SendProgress, Socket, without_errno};
+pub use endpoint::{ServerEndpoint, SocketOpening};
+pub use failure::{ReachedLimit, RouteFailure};
+pub use route::{ConnectAttempt, ConnectRoute, RemainingSteps};
+pub use socket::{BufferedSocket, ReadResult, SendProgress, without_errno};
 
 /// An attempt under way. The socket lies beside it, so that it outlives the attempt.
 pub struct DialAttempt {
@@ -40,7 +40,7 @@ pub struct DialAttempt {
     /// True if the step under way goes to another address than the one before.
     pub is_at_new_address: bool,
     /// Everything that went wrong so far.
-    failure: Option<Failure>,
+    failure: Option<RouteFailure>,
     /// The query of another session that this connection cancels, instead of beginning its own.
     cancels: Option<BackendKey>,
     /// True if the socket is watched for becoming writable, which says that it is connected.
@@ -68,7 +68,7 @@ enum Stage {
     /// The start-up message was sent.
     StartingUp(Box<Startup>),
     /// The server was asked whether it takes writes, being too old to say so by itself.
-    Judging(Box<Session>),
+    Judging(Box<SessionFacts>),
     /// A cancel request was sent: the server closes when it has acted on it.
     Cancelling,
 }
@@ -76,7 +76,7 @@ enum Stage {
 /// The next need of an attempt.
 pub enum DialStep {
     /// A socket was made: it must be registered for events.
-    Registered(Socket),
+    Registered(BufferedSocket),
     /// More events.
     Pending,
     /// The Unix socket's backlog is full: [`DialAttempt::start`] again in a moment.
@@ -84,11 +84,11 @@ pub enum DialStep {
     /// This step failed; drop the socket and [`DialAttempt::start`] the next.
     NextStep,
     /// Connected.
-    Done(Box<Session>),
+    Done(Box<SessionFacts>),
     /// The cancel request was taken.
     Cancelled,
     /// No step is left.
-    Failed(Failure),
+    Failed(RouteFailure),
 }
 
 impl DialAttempt {
@@ -128,12 +128,12 @@ impl DialAttempt {
         std::mem::take(&mut self.arrived)
     }
 
-    fn current<'r>(&self, route: &'r Route) -> &'r Step {
+    fn current<'r>(&self, route: &'r ConnectRoute) -> &'r ConnectAttempt {
         &route.steps[self.step(route)]
     }
 
     /// Opens a socket for the current step.
-    pub fn start(&mut self, route: &Route) -> DialStep {
+    pub fn start(&mut self, route: &ConnectRoute) -> DialStep {
         self.arrived.clear();
         self.unsent = None;
         self.witness = None;
@@ -141,11 +141,11 @@ impl DialAttempt {
         match self.current(route).endpoint.open() {
             Ok(SocketOpening::Open(fd)) => {
                 self.stage = Stage::Opening;
-                DialStep::Registered(Socket::new(fd))
+                DialStep::Registered(BufferedSocket::new(fd))
             }
             Ok(SocketOpening::BacklogFull) => DialStep::Later,
             Ok(SocketOpening::Unresolved(why)) => {
-                let failure = Failure::new(why);
+                let failure = RouteFailure::new(why);
                 self.failed(route, failure, RemainingSteps::Host)
             }
             Err(error) => self.unreachable(route, &error.to_string()),
@@ -155,10 +155,10 @@ impl DialAttempt {
     /// The socket is writable or readable, or has just been made.
     pub fn advance(
         &mut self,
-        route: &Route,
-        socket: &mut Socket,
+        route: &ConnectRoute,
+        socket: &mut BufferedSocket,
         keys: &mut KeyCache,
-        nonce: impl FnOnce() -> Nonce,
+        nonce: impl FnOnce() -> ScramNonce,
         scratch: &mut Vec<u8>,
     ) -> DialStep {
         let mut nonce = Some(nonce);
@@ -209,9 +209,9 @@ impl DialAttempt {
 
     fn opened(
         &mut self,
-        route: &Route,
-        socket: &mut Socket,
-        nonce: &mut Option<impl FnOnce() -> Nonce>,
+        route: &ConnectRoute,
+        socket: &mut BufferedSocket,
+        nonce: &mut Option<impl FnOnce() -> ScramNonce>,
     ) -> Option<DialStep> {
         if !socket.is_connected() {
             return Some(match socket.connect_result() {
@@ -244,26 +244,26 @@ impl DialAttempt {
     /// The channel without encryption. On a Unix socket that `requirepeer` says nothing about, a
     /// password is for a server that this user or root runs, or that has the socket where only its
     /// owner may make one.
-    fn plain_channel(&self, route: &Route, socket: &Socket) -> Channel {
+    fn plain_channel(&self, route: &ConnectRoute, socket: &BufferedSocket) -> StartupChannel {
         let step = self.current(route);
         let has_secret = step.login.password.is_some();
         match &step.endpoint.host().address {
-            Address::Unix { directory } if has_secret && route.peer.is_none() => {
+            HostAddress::Unix { directory } if has_secret && route.peer.is_none() => {
                 match peer::doubt(directory, socket.fd()) {
-                    Some(why) => Channel::Unvouched { why },
-                    None => Channel::Plain,
+                    Some(why) => StartupChannel::Unvouched { why },
+                    None => StartupChannel::Plain,
                 }
             }
-            Address::Unix { .. } | Address::Tcp { .. } => Channel::Plain,
+            HostAddress::Unix { .. } | HostAddress::Tcp { .. } => StartupChannel::Plain,
         }
     }
 
     fn arrived(
         &mut self,
-        route: &Route,
-        socket: &mut Socket,
+        route: &ConnectRoute,
+        socket: &mut BufferedSocket,
         keys: &mut KeyCache,
-        nonce: &mut Option<impl FnOnce() -> Nonce>,
+        nonce: &mut Option<impl FnOnce() -> ScramNonce>,
     ) -> Option<DialStep> {
         match &mut self.stage {
             Stage::Idle | Stage::Opening => None,
@@ -273,12 +273,12 @@ impl DialAttempt {
             }
             Stage::Asking => match tls::answer(self.current(route).attempt, &self.arrived) {
                 Ok(None) => Some(DialStep::Pending),
-                Ok(Some(Continuation::Plain)) => {
+                Ok(Some(TlsContinuation::Plain)) => {
                     self.arrived.clear();
                     self.is_declined = true;
-                    self.start_up(route, socket, Channel::Plain, nonce)
+                    self.start_up(route, socket, StartupChannel::Plain, nonce)
                 }
-                Ok(Some(Continuation::Handshake)) => {
+                Ok(Some(TlsContinuation::Handshake)) => {
                     self.arrived.clear();
                     self.shake_hands(route, socket)
                 }
@@ -290,7 +290,8 @@ impl DialAttempt {
                 Err(error) => {
                     let begun = self.current(route).endpoint.connection_failed();
                     let hint = error.hint().map(str::to_owned);
-                    let failure = Failure { hint, ..Failure::new(format!("{begun}: {error}")) };
+                    let failure =
+                        RouteFailure { hint, ..RouteFailure::new(format!("{begun}: {error}")) };
                     Some(self.failed(route, failure, RemainingSteps::End))
                 }
             },
@@ -300,7 +301,7 @@ impl DialAttempt {
                     return Some(self.broken(route, why, RemainingSteps::Attempt));
                 }
                 let server_end_point = socket.tls().and_then(crate::tls::server_end_point);
-                self.start_up(route, socket, Channel::Tls { server_end_point }, nonce)
+                self.start_up(route, socket, StartupChannel::Tls { server_end_point }, nonce)
             }
             Stage::StartingUp(startup) => {
                 let mut answer = Vec::new();
@@ -319,7 +320,11 @@ impl DialAttempt {
         }
     }
 
-    fn shake_hands(&mut self, route: &Route, socket: &mut Socket) -> Option<DialStep> {
+    fn shake_hands(
+        &mut self,
+        route: &ConnectRoute,
+        socket: &mut BufferedSocket,
+    ) -> Option<DialStep> {
         let step = self.current(route);
         let client = match (&route.tls, &step.server_name) {
             (Some(config), Some(name)) => {
@@ -345,7 +350,11 @@ impl DialAttempt {
 
     /// libpq's objection to a server that speaks TLS at once, and has not agreed that PostgreSQL's
     /// protocol is spoken inside.
-    fn protocol_objection(&self, route: &Route, socket: &Socket) -> Option<&'static str> {
+    fn protocol_objection(
+        &self,
+        route: &ConnectRoute,
+        socket: &BufferedSocket,
+    ) -> Option<&'static str> {
         if route.negotiation != SslNegotiation::Direct {
             return None;
         }
@@ -360,10 +369,10 @@ impl DialAttempt {
 
     fn start_up(
         &mut self,
-        route: &Route,
-        socket: &mut Socket,
-        channel: Channel,
-        nonce: &mut Option<impl FnOnce() -> Nonce>,
+        route: &ConnectRoute,
+        socket: &mut BufferedSocket,
+        channel: StartupChannel,
+        nonce: &mut Option<impl FnOnce() -> ScramNonce>,
     ) -> Option<DialStep> {
         if let Some(key) = &self.cancels {
             let mut request = Vec::with_capacity(16);
@@ -392,13 +401,13 @@ impl DialAttempt {
     }
 
     /// Sends the few bytes of a start-up, which go out at once unless the socket is broken.
-    fn send(&mut self, socket: &mut Socket, bytes: &[u8]) -> Option<DialStep> {
+    fn send(&mut self, socket: &mut BufferedSocket, bytes: &[u8]) -> Option<DialStep> {
         self.unsent = socket.send(bytes).err();
         None
     }
 
     /// The objection to a server that has let us in without our certificate, where it must ask for it.
-    fn objection(&self, route: &Route) -> Option<&'static str> {
+    fn objection(&self, route: &ConnectRoute) -> Option<&'static str> {
         route
             .must_show
             .then(|| CertificateRequestWitness::objection(self.witness.as_deref()))
@@ -406,11 +415,16 @@ impl DialAttempt {
     }
 
     /// Checks that this server is what the conninfo asks for.
-    fn judge(&mut self, route: &Route, socket: &mut Socket, session: Session) -> Option<DialStep> {
+    fn judge(
+        &mut self,
+        route: &ConnectRoute,
+        socket: &mut BufferedSocket,
+        session: SessionFacts,
+    ) -> Option<DialStep> {
         match self.current(route).wanted.judge(&session.parameters) {
-            Judgement::Accept => Some(DialStep::Done(Box::new(session))),
-            Judgement::Reject(why) => Some(self.broken(route, why, RemainingSteps::Host)),
-            Judgement::Ask(query) => {
+            TargetDecision::Accept => Some(DialStep::Done(Box::new(session))),
+            TargetDecision::Reject(why) => Some(self.broken(route, why, RemainingSteps::Host)),
+            TargetDecision::Ask(query) => {
                 let mut out = Vec::new();
                 if let Err(error) = wire::frontend::query(&mut out, query.as_bytes()) {
                     return Some(self.broken(route, &error.to_string(), RemainingSteps::End));
@@ -421,7 +435,7 @@ impl DialAttempt {
         }
     }
 
-    fn judge_answer(&mut self, route: &Route) -> DialStep {
+    fn judge_answer(&mut self, route: &ConnectRoute) -> DialStep {
         let mut rest = &self.arrived[..];
         let mut value = None;
         loop {
@@ -431,15 +445,15 @@ impl DialAttempt {
                 Err(error) => return self.broken(route, &error.to_string(), RemainingSteps::End),
             };
             rest = &rest[frame.total_bytes()..];
-            match Message::parse(frame) {
-                Ok(Message::DataRow(row)) => {
+            match BackendMessage::parse(frame) {
+                Ok(BackendMessage::DataRow(row)) => {
                     value = row.columns().next().flatten().map(<[u8]>::to_vec);
                 }
-                Ok(Message::ErrorResponse(error)) => {
+                Ok(BackendMessage::ErrorResponse(error)) => {
                     let error = StartupError::Server(Box::new(error.to_owned()));
                     return self.refused(route, &error);
                 }
-                Ok(Message::ReadyForQuery(_)) => break,
+                Ok(BackendMessage::ReadyForQuery(_)) => break,
                 Ok(_) => {}
                 Err(error) => return self.broken(route, &error.to_string(), RemainingSteps::End),
             }
@@ -451,14 +465,14 @@ impl DialAttempt {
         };
         let judgement = self.current(route).wanted.judge_answer(&value);
         match (judgement, std::mem::replace(&mut self.stage, Stage::Idle)) {
-            (Judgement::Accept, Stage::Judging(session)) => DialStep::Done(session),
-            (Judgement::Reject(why), _) => self.broken(route, why, RemainingSteps::Host),
+            (TargetDecision::Accept, Stage::Judging(session)) => DialStep::Done(session),
+            (TargetDecision::Reject(why), _) => self.broken(route, why, RemainingSteps::Host),
             _ => DialStep::Pending,
         }
     }
 
     /// No process listens there: other ways to the same address are not worth trying.
-    fn unreachable(&mut self, route: &Route, why: &str) -> DialStep {
+    fn unreachable(&mut self, route: &ConnectRoute, why: &str) -> DialStep {
         let step = self.current(route);
         let message = format!(
             "{}: {}\n\t{}",
@@ -468,7 +482,7 @@ impl DialAttempt {
         );
         let is_default = matches!(
             &step.endpoint.host().address,
-            Address::Unix { directory } if directory == SOCKET_DIRECTORY
+            HostAddress::Unix { directory } if directory == SOCKET_DIRECTORY
         );
         // One directory is looked into, whatever the sources' default is.
         let hint = match is_default {
@@ -478,32 +492,35 @@ impl DialAttempt {
             }
             false => "start that server, or correct its address (PGHOST and PGPORT)",
         };
-        let failure =
-            Failure { hint: Some(hint.to_owned()), is_unreachable: true, ..Failure::new(message) };
+        let failure = RouteFailure {
+            hint: Some(hint.to_owned()),
+            is_unreachable: true,
+            ..RouteFailure::new(message)
+        };
         self.failed(route, failure, RemainingSteps::Address)
     }
 
     /// The address has had its time.
-    pub fn timed_out(&mut self, route: &Route) -> DialStep {
+    pub fn timed_out(&mut self, route: &ConnectRoute) -> DialStep {
         let message =
             format!("{}: timeout expired", self.current(route).endpoint.connection_failed());
-        let failure = Failure { is_silent: true, ..Failure::new(message) };
+        let failure = RouteFailure { is_silent: true, ..RouteFailure::new(message) };
         self.failed(route, failure, RemainingSteps::Address)
     }
 
     /// The step under way, in the end the one that led to the session.
-    pub fn step(&self, route: &Route) -> usize {
+    pub fn step(&self, route: &ConnectRoute) -> usize {
         route.step_number(self.first, self.tried)
     }
 
-    fn broken(&mut self, route: &Route, why: &str, lead: RemainingSteps) -> DialStep {
+    fn broken(&mut self, route: &ConnectRoute, why: &str, lead: RemainingSteps) -> DialStep {
         let begun = self.current(route).endpoint.connection_failed();
         let message = format!("{begun}: {}", without_errno(why));
-        self.failed(route, Failure::new(message), lead)
+        self.failed(route, RouteFailure::new(message), lead)
     }
 
     /// The socket, or TLS on top of it, has failed.
-    fn broken_off(&mut self, route: &Route, error: &std::io::Error) -> DialStep {
+    fn broken_off(&mut self, route: &ConnectRoute, error: &std::io::Error) -> DialStep {
         let begun = self.current(route).endpoint.connection_failed();
         let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
         let (message, hint) = match tls {
@@ -517,7 +534,7 @@ impl DialAttempt {
             Some(tls) if !crate::tls::lets_go_on(tls) => RemainingSteps::End,
             _ => self.lead_of_handshake(),
         };
-        self.failed(route, Failure { hint, ..Failure::new(message) }, lead)
+        self.failed(route, RouteFailure { hint, ..RouteFailure::new(message) }, lead)
     }
 
     /// The step to take after the socket has failed: a server whose handshake failed may still be
@@ -546,7 +563,7 @@ impl DialAttempt {
 
     /// True if the server has let the client in and then stumbled over its name, as one older than
     /// PostgreSQL 9.0 does: libpq comes back once without.
-    fn stumbles_over_name(&self, route: &Route, error: &StartupError) -> bool {
+    fn stumbles_over_name(&self, route: &ConnectRoute, error: &StartupError) -> bool {
         let is_inside =
             matches!(&self.stage, Stage::StartingUp(startup) if startup.is_authenticated());
         let settings = &self.current(route).login.settings;
@@ -556,7 +573,7 @@ impl DialAttempt {
             && settings.iter().any(|(name, _)| name == APPLICATION_NAME)
     }
 
-    fn refused(&mut self, route: &Route, error: &StartupError) -> DialStep {
+    fn refused(&mut self, route: &ConnectRoute, error: &StartupError) -> DialStep {
         if self.stumbles_over_name(route, error) {
             self.is_nameless = true;
             self.is_at_new_address = false;
@@ -576,11 +593,17 @@ impl DialAttempt {
         let wants_password = matches!(error, StartupError::PasswordMissing);
         let lead = self.lead_of(error);
         let limit = ReachedLimit::of(error, &step.login);
-        let failure = Failure { sqlstate, hint, wants_password, limit, ..Failure::new(message) };
+        let failure =
+            RouteFailure { sqlstate, hint, wants_password, limit, ..RouteFailure::new(message) };
         self.failed(route, failure, lead)
     }
 
-    fn failed(&mut self, route: &Route, failure: Failure, lead: RemainingSteps) -> DialStep {
+    fn failed(
+        &mut self,
+        route: &ConnectRoute,
+        failure: RouteFailure,
+        lead: RemainingSteps,
+    ) -> DialStep {
         self.stage = Stage::Idle;
         let next = route.after(self.first, self.tried, lead);
         let failure = match self.failure.take() {
@@ -596,7 +619,7 @@ impl DialAttempt {
     }
 
     /// Nothing is left to try, and what went wrong before says it all.
-    fn failed_before(&mut self, route: &Route) -> DialStep {
+    fn failed_before(&mut self, route: &ConnectRoute) -> DialStep {
         match self.failure.take() {
             Some(failure) => {
                 self.stage = Stage::Idle;
@@ -618,11 +641,11 @@ const APPLICATION_NAME: &str = "application_name";
 const ARRIVED_BYTES_MAX: usize = 256 * 1024;
 
 /// Random bytes for a SCRAM exchange.
-pub fn nonce() -> Nonce {
+pub fn nonce() -> ScramNonce {
     let mut bytes = [0; 18];
     // Never fails for so few bytes once the system has booted.
     let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
-    Nonce(bytes)
+    ScramNonce(bytes)
 }
 
 fn broken_pipe() -> std::io::Error {

@@ -5,16 +5,18 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 
-use wire::conninfo::{Conninfo, ConninfoError, FileKind, Given, SOCKET_DIRECTORY, Sources};
+use wire::conninfo::{
+    Conninfo, ConninfoError, ConninfoFileKind, GivenParameters, ParameterSources, SOCKET_DIRECTORY,
+};
 
 /// Resolves what the user gave, by libpq's rules.
 pub fn resolve(
-    given: &Given,
+    given: &GivenParameters,
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Conninfo, ConninfoError> {
     let os_user = os_user();
     let home = environment("HOME");
-    let sources = Sources {
+    let sources = ParameterSources {
         environment,
         read: &read,
         exists: &|path| fs::metadata(path).is_ok(),
@@ -27,10 +29,10 @@ pub fn resolve(
 
 /// A connection string as a command's user gives it, resolved by libpq's rules.
 pub fn resolve_conninfo(conninfo: &str) -> Result<Conninfo, ConninfoError> {
-    let given = Given {
+    let given = GivenParameters {
         dbname: Some(conninfo.to_owned()),
         fallback_application_name: Some("pgrig".to_owned()),
-        ..Given::default()
+        ..GivenParameters::default()
     };
     resolve(&given, &|name| std::env::var(name).ok())
 }
@@ -38,12 +40,12 @@ pub fn resolve_conninfo(conninfo: &str) -> Result<Conninfo, ConninfoError> {
 /// The address of a server of our own: neither the environment nor the user's files say anything
 /// about it.
 pub fn own_conninfo(address: &str) -> Result<Conninfo, ConninfoError> {
-    let given = Given {
+    let given = GivenParameters {
         dbname: Some(address.to_owned()),
         fallback_application_name: Some("pgrig".to_owned()),
-        ..Given::default()
+        ..GivenParameters::default()
     };
-    Conninfo::resolve(&given, &Sources::NOTHING)
+    Conninfo::resolve(&given, &ParameterSources::NOTHING)
 }
 
 /// The same in keyword form, as the load engine reads it.
@@ -52,11 +54,11 @@ pub fn keyword_form(address: &str) -> Result<String, ConninfoError> {
 }
 
 /// A service or password file, unless it is missing or must not be trusted.
-fn read(kind: FileKind, path: &str) -> Option<String> {
+fn read(kind: ConninfoFileKind, path: &str) -> Option<String> {
     let mut file = fs::File::open(path).ok()?;
     let metadata = file.metadata().ok()?;
     let is_private = metadata.is_file() && metadata.permissions().mode() & 0o077 == 0;
-    if kind == FileKind::Passwords && !is_private {
+    if kind == ConninfoFileKind::Passwords && !is_private {
         return None;
     }
     let mut text = String::new();

@@ -22,13 +22,13 @@ pub mod tls;
 pub use client::{Client, CopyIn, Transaction, connect, connect_async};
 pub use client_certificate::CertificateRequestWitness;
 pub use connect::{Canceller, ConnectError};
-pub use control::{Control, Urgency};
+pub use control::{LoadControl, StopUrgency};
 pub use environment::{keyword_form, os_user, own_conninfo, resolve, resolve_conninfo};
 pub use limits::{LimitReached, Limits};
-pub use stream::Stream;
-pub use sync_standbys::{Method, NotASetting, Setting, StandbyDemand};
+pub use stream::SessionStream;
+pub use sync_standbys::{NotASetting, StandbyDemand, SyncMethod, SyncStandbysSetting};
 pub use tls::TlsError;
 pub use wire::Password;
 pub use wire::conninfo::{
-    Conninfo, ConninfoError, PasswordSource, Split, hide_passwords, shown_word,
+    Conninfo, ConninfoError, PasswordSource, SplitConninfo, hide_passwords, shown_word,
 };

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use wire::backend::tag;
 
-use crate::control::{Control, Urgency};
+use crate::control::{LoadControl, StopUrgency};
 
 /// The limits of one session. Every wait ends at the first limit that is reached.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct Limits {
     /// The bytes of one answer.
     pub answer_bytes: u64,
     /// The user's signals, unless the session has to do its work after them.
-    pub control: Option<Control>,
+    pub control: Option<LoadControl>,
 }
 
 impl Limits {
@@ -41,12 +41,12 @@ impl Limits {
 
     /// The same, ended by the user's signals.
     #[must_use]
-    pub fn heard_by(self, control: &Control) -> Self {
+    pub fn heard_by(self, control: &LoadControl) -> Self {
         Limits { control: Some(control.clone()), ..self }
     }
 
     pub(crate) fn is_interrupted(&self) -> bool {
-        self.control.as_ref().is_some_and(|control| control.urgency() != Urgency::None)
+        self.control.as_ref().is_some_and(|control| control.urgency() != StopUrgency::None)
     }
 }
 
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn limits_are_reached() {
-        let control = Control::new();
+        let control = LoadControl::new();
         let limits = Limits { answer_bytes: 100, ..Limits::of_questions() }.heard_by(&control);
         let now = Instant::now();
         let check = |awaited: &AwaitedAnswer, later_s, expected| {

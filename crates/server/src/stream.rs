@@ -16,12 +16,12 @@ use tokio::time::Sleep;
 use wire::backend::{ServerError, tag};
 
 use crate::connect::{Canceller, GLANCE, OpenedSession};
-use crate::dial::{ReadResult, SendProgress, Socket};
+use crate::dial::{BufferedSocket, ReadResult, SendProgress};
 use crate::limits::{AwaitedAnswer, LimitReached, SessionLimits};
 
 /// The bytes of a session, within its limits.
-pub struct Stream {
-    socket: Socket,
+pub struct SessionStream {
+    socket: BufferedSocket,
     /// The same socket, for the runtime to watch. Every stream socket can be watched as this type.
     watched: UnixStream,
     /// Bytes that the library sends before its first statement.
@@ -50,13 +50,13 @@ enum StartUp {
     Over,
 }
 
-impl Stream {
+impl SessionStream {
     /// A stream on the runtime of the caller.
     pub(crate) fn new(opened: OpenedSession, kept: Arc<SessionLimits>) -> io::Result<Self> {
         let mut arrived = answer(&opened);
         arrived.extend_from_slice(&opened.rest);
         let watched = opened.socket.fd().try_clone_to_owned()?;
-        Ok(Stream {
+        Ok(SessionStream {
             watched: UnixStream::from_std(watched.into())?,
             socket: opened.socket,
             start_up: StartUp::Length(Vec::with_capacity(4)),
@@ -162,7 +162,7 @@ impl Stream {
     }
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for SessionStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -200,7 +200,7 @@ impl AsyncRead for Stream {
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for SessionStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 /// Meaning of the setting. Two texts that mean the same are equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Setting {
+pub enum SyncStandbysSetting {
     /// Commits wait for no standby.
     Off,
     /// Commits wait for some.
@@ -17,7 +17,7 @@ pub enum Setting {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StandbyDemand {
     /// Method by which they are chosen.
-    pub method: Method,
+    pub method: SyncMethod,
     /// Number of them.
     pub count: usize,
     /// The names in their order; `*` is any.
@@ -26,7 +26,7 @@ pub struct StandbyDemand {
 
 /// Method by which the standbys that must confirm are chosen among those that stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
+pub enum SyncMethod {
     /// The first ones in the order of the names.
     First,
     /// The quickest ones.
@@ -40,31 +40,31 @@ pub struct NotASetting {
     text: String,
 }
 
-impl Setting {
+impl SyncStandbysSetting {
     /// Number of standbys that confirm a commit.
     pub fn confirmations(&self) -> usize {
         match self {
-            Setting::Off => 0,
-            Setting::Sync(demand) => demand.count,
+            SyncStandbysSetting::Off => 0,
+            SyncStandbysSetting::Sync(demand) => demand.count,
         }
     }
 
     /// This setting and everything weaker, strongest first, `Off` last. With the same number,
     /// `ANY` is weaker than `FIRST`: it does not insist on the first names.
-    pub fn levels(&self) -> Vec<Setting> {
-        let Setting::Sync(asked) = self else { return vec![Setting::Off] };
+    pub fn levels(&self) -> Vec<SyncStandbysSetting> {
+        let SyncStandbysSetting::Sync(asked) = self else { return vec![SyncStandbysSetting::Off] };
         let mut levels = Vec::new();
         for count in (1..=asked.count).rev() {
-            let methods: &[Method] = match asked.method {
-                Method::First => &[Method::First, Method::Any],
-                Method::Any => &[Method::Any],
+            let methods: &[SyncMethod] = match asked.method {
+                SyncMethod::First => &[SyncMethod::First, SyncMethod::Any],
+                SyncMethod::Any => &[SyncMethod::Any],
             };
             for &method in methods {
                 let names = asked.names.clone();
-                levels.push(Setting::Sync(StandbyDemand { method, count, names }));
+                levels.push(SyncStandbysSetting::Sync(StandbyDemand { method, count, names }));
             }
         }
-        levels.push(Setting::Off);
+        levels.push(SyncStandbysSetting::Off);
         levels
     }
 }
@@ -77,17 +77,17 @@ impl StandbyDemand {
     }
 }
 
-impl FromStr for Setting {
+impl FromStr for SyncStandbysSetting {
     type Err = NotASetting;
 
-    fn from_str(text: &str) -> Result<Setting, NotASetting> {
+    fn from_str(text: &str) -> Result<SyncStandbysSetting, NotASetting> {
         // Only an empty text is off; the server refuses one of blanks.
         if text.is_empty() {
-            return Ok(Setting::Off);
+            return Ok(SyncStandbysSetting::Off);
         }
         let tokens = scan(text).ok_or_else(|| NotASetting { text: text.to_owned() })?;
         let demand = parse(&tokens).ok_or_else(|| NotASetting { text: text.to_owned() })?;
-        Ok(Setting::Sync(demand))
+        Ok(SyncStandbysSetting::Sync(demand))
     }
 }
 
@@ -150,13 +150,13 @@ fn scan(text: &str) -> Option<Vec<Token>> {
 fn parse(tokens: &[Token]) -> Option<StandbyDemand> {
     let (method, count, list) = match tokens {
         [Token::Any, Token::Number(n), Token::Open, list @ .., Token::Close] => {
-            (Method::Any, n.parse().ok()?, list)
+            (SyncMethod::Any, n.parse().ok()?, list)
         }
         [Token::First, Token::Number(n), Token::Open, list @ .., Token::Close]
         | [Token::Number(n), Token::Open, list @ .., Token::Close] => {
-            (Method::First, n.parse().ok()?, list)
+            (SyncMethod::First, n.parse().ok()?, list)
         }
-        list => (Method::First, 1, list),
+        list => (SyncMethod::First, 1, list),
     };
     if count == 0 {
         return None;
@@ -177,13 +177,15 @@ fn continues_name(c: char) -> bool {
 }
 
 /// As the server reads it, with the method and the number always said.
-impl fmt::Display for Setting {
+impl fmt::Display for SyncStandbysSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The setting that demands nothing is an empty text.
-        let Setting::Sync(StandbyDemand { method, count, names }) = self else { return Ok(()) };
+        let SyncStandbysSetting::Sync(StandbyDemand { method, count, names }) = self else {
+            return Ok(());
+        };
         let method = match method {
-            Method::First => "FIRST",
-            Method::Any => "ANY",
+            SyncMethod::First => "FIRST",
+            SyncMethod::Any => "ANY",
         };
         let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
         write!(f, "{method} {count} ({})", names.join(", "))
@@ -208,7 +210,7 @@ mod tests {
     #[test]
     fn texts_mean_what_they_mean_to_the_server() {
         let check = |text: &str, expected: Option<&str>| {
-            let read = text.parse::<Setting>().ok().map(|setting| setting.to_string());
+            let read = text.parse::<SyncStandbysSetting>().ok().map(|setting| setting.to_string());
             assert_eq!(read.as_deref(), expected, "{text:?}");
         };
         check("", Some(""));
@@ -233,7 +235,7 @@ mod tests {
     #[test]
     fn weaker_settings_come_in_the_order_in_which_they_are_tried() {
         let check = |text: &str, expected: &[&str]| {
-            let setting: Setting = text.parse().unwrap();
+            let setting: SyncStandbysSetting = text.parse().unwrap();
             let levels: Vec<String> = setting.levels().iter().map(ToString::to_string).collect();
             assert_eq!(levels, expected, "{text}");
         };
@@ -248,11 +250,13 @@ mod tests {
 
     #[test]
     fn names_are_found_as_the_server_finds_them() {
-        let Setting::Sync(demand) = "FIRST 1 (s1, S2, *)".parse().unwrap() else { panic!() };
+        let SyncStandbysSetting::Sync(demand) = "FIRST 1 (s1, S2, *)".parse().unwrap() else {
+            panic!()
+        };
         assert_eq!(demand.priority("S1"), Some(0));
         assert_eq!(demand.priority("s2"), Some(1));
         assert_eq!(demand.priority("walreceiver"), Some(2));
-        let Setting::Sync(demand) = "s1".parse().unwrap() else { panic!() };
+        let SyncStandbysSetting::Sync(demand) = "s1".parse().unwrap() else { panic!() };
         assert_eq!(demand.priority("s11"), None);
     }
 
@@ -263,14 +267,14 @@ mod tests {
             count in 1_usize..5,
             any: bool,
         ) {
-            let method = if any { Method::Any } else { Method::First };
-            let setting = Setting::Sync(StandbyDemand { method, count, names });
+            let method = if any { SyncMethod::Any } else { SyncMethod::First };
+            let setting = SyncStandbysSetting::Sync(StandbyDemand { method, count, names });
             prop_assert_eq!(setting.to_string().parse(), Ok(setting));
         }
 
         #[test]
         fn no_text_makes_it_panic(text in "\\PC{0,40}") {
-            let _ = text.parse::<Setting>();
+            let _ = text.parse::<SyncStandbysSetting>();
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::time::{Duration, Instant};
 
-use server::{Client, Conninfo, Control, Limits};
+use server::{Client, Conninfo, Limits, LoadControl};
 
 use crate::error::Error;
 use crate::function::Function;
@@ -62,7 +62,7 @@ pub struct Cluster {
     /// Longest time for an answer; none for statements that may take hours.
     pub(crate) answer: Option<Duration>,
     /// The user's signals.
-    pub(crate) control: Option<Control>,
+    pub(crate) control: Option<LoadControl>,
 }
 
 impl Cluster {
@@ -194,7 +194,7 @@ impl Cluster {
     }
 
     /// Lets the user's signals end statements whose time is limited.
-    pub fn hear(&mut self, control: &Control) {
+    pub fn hear(&mut self, control: &LoadControl) {
         self.control = Some(control.clone());
     }
 

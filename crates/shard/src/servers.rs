@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 
 use server::Client;
-use server::Split;
+use server::SplitConninfo;
 
 use crate::error::Error;
 use crate::routines::SERVER;
@@ -36,13 +36,13 @@ impl WantedDefinitions {
     pub(crate) fn new(routes: &BTreeMap<i32, String>) -> Result<Self, Error> {
         let mut split = BTreeMap::new();
         for (number, route) in routes {
-            let route = Split::of(route).map_err(|_| unreadable(*number))?;
+            let route = SplitConninfo::of(route).map_err(|_| unreadable(*number))?;
             if route.key_password.is_some() {
                 return Err(readable(*number));
             }
             split.insert(*number, route);
         }
-        let mut secret: Option<(i32, &Split)> = None;
+        let mut secret: Option<(i32, &SplitConninfo)> = None;
         for (number, route) in &split {
             match secret {
                 _ if route.password.is_none() => {}
@@ -62,7 +62,7 @@ impl WantedDefinitions {
             put("user", &secret.user);
             put("password", &secret.password.as_ref().map(|one| one.reveal().to_owned()));
             // PL/Proxy would send the password of the others there.
-            let nameless = |route: &Split| route.password.is_none() && route.user.is_none();
+            let nameless = |route: &SplitConninfo| route.password.is_none() && route.user.is_none();
             if let Some((number, _)) = split.iter().find(|(_, route)| nameless(route)) {
                 return Err(differ(first, *number));
             }

@@ -9,7 +9,7 @@ use crate::labs::Labs;
 /// The archive that a server writes to, in the site of this number.
 pub(crate) fn archive(
     topology: &Topology,
-    node: &spec::Node,
+    node: &spec::TopologyNode,
     number: u32,
     labs: &Labs,
     lab: &lab::Lab,
@@ -28,9 +28,12 @@ pub(crate) fn archive(
 
 /// The node in whose directory the archive of a server lies. A standby shares that of the server which it follows, so
 /// that it goes on there when it is promoted.
-pub(crate) fn archive_owner<'t>(topology: &'t Topology, node: &'t spec::Node) -> Option<&'t str> {
+pub(crate) fn archive_owner<'t>(
+    topology: &'t Topology,
+    node: &'t spec::TopologyNode,
+) -> Option<&'t str> {
     let mut owner = Some(node).filter(|node| node.is_archived)?;
-    let above = |node: &'t spec::Node| {
+    let above = |node: &'t spec::TopologyNode| {
         node.follows().and_then(|of| topology.node(of)).filter(|node| node.is_archived)
     };
     while let Some(next) = above(owner) {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use import::BaseBackup;
 use lab::{Node, StopMode};
-use load::{Control, Urgency};
+use load::{LoadControl, StopUrgency};
 use server::quote::identifier;
 
 use crate::data::DataError;
@@ -21,10 +21,10 @@ pub(crate) fn fill(
     path: &Path,
     database: Option<&str>,
     node: &mut Node,
-    control: &Control,
+    control: &LoadControl,
 ) -> Result<(), DataError> {
     let backup = BaseBackup::look(path)?;
-    backup.place(node, &|| control.urgency() != Urgency::None)?;
+    backup.place(node, &|| control.urgency() != StopUrgency::None)?;
     node.start()?;
     let mut client = node.connect_to("template1")?;
     let listed = client.query(DATABASES, &[]).map_err(DataError::sql("listing the databases"))?;

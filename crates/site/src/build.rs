@@ -4,8 +4,8 @@ use std::path::Path;
 
 use import::BaseBackup;
 use lab::{Installation, NodeConfig, Server, StopMode, UpgradeMode};
-use load::{Control, Urgency};
-use spec::{Check, DataFile, Reset, Study, Topology};
+use load::{LoadControl, StopUrgency};
+use spec::{Check, DataFile, DataReset, Study, Topology};
 
 use crate::archive::archive;
 use crate::backup;
@@ -44,7 +44,7 @@ impl Site {
         plan: SitePlan,
         study: &Study,
         others: &[Site],
-        control: &Control,
+        control: &LoadControl,
         tell: data::Tell<'_>,
     ) -> Result<Site, Error> {
         // Servers that are built anew do not get the names of those that they replace.
@@ -92,7 +92,7 @@ impl Site {
         // The addresses of its nodes are part of a cluster's data.
         let donor = others.iter().filter(|_| !site.is_sharded()).find(has_data);
         site.fill(study, donor, place, control, tell)?;
-        if site.plan.data.reset != Reset::Keep {
+        if site.plan.data.reset != DataReset::Keep {
             let nodes = site.nodes.iter_mut().filter_map(|node| node.server.node());
             let copies = nodes.map(|node| node.snapshot()).collect::<Result<_, _>>();
             site.snapshots = copies?;
@@ -111,11 +111,11 @@ impl Site {
         study: &Study,
         donor: Option<&Site>,
         place: &BuildContext<'_>,
-        control: &Control,
+        control: &LoadControl,
         tell: data::Tell<'_>,
     ) -> Result<(), Error> {
         for index in streaming::order(&self.plan.topology, &self.nodes) {
-            if control.urgency() != Urgency::None {
+            if control.urgency() != StopUrgency::None {
                 return Err(Error::Interrupted { doing: "building servers" });
             }
             let name = self.nodes[index].name.clone();
@@ -188,7 +188,7 @@ impl Site {
     fn fill_managed(
         &mut self,
         study: &Study,
-        control: &Control,
+        control: &LoadControl,
         tell: data::Tell<'_>,
     ) -> Result<(), Error> {
         // Those that start no server are started for a trial, when the servers that they go to run.
@@ -285,7 +285,7 @@ impl Site {
         &mut self,
         study: &Study,
         index: usize,
-        control: &Control,
+        control: &LoadControl,
         tell: data::Tell<'_>,
     ) -> Result<(), DataError> {
         let plan = &self.plan;
@@ -325,13 +325,13 @@ impl Site {
 
 /// True if a standby follows a standby.
 fn cascades(topology: &Topology) -> bool {
-    let upstream = |node: &spec::Node| topology.node(node.follows()?)?.follows();
+    let upstream = |node: &spec::TopologyNode| topology.node(node.follows()?)?.follows();
     topology.nodes.iter().any(|node| upstream(node).is_some())
 }
 
 /// The extensions that the study names, and the one that counts statements where the study has it
 /// loaded.
-fn extensions(node: &spec::Node) -> Vec<String> {
+fn extensions(node: &spec::TopologyNode) -> Vec<String> {
     let mut names = node.extensions.clone();
     let preloaded = node.settings.value("shared_preload_libraries");
     let preloaded = preloaded.unwrap_or_default();
@@ -346,7 +346,7 @@ fn extensions(node: &spec::Node) -> Vec<String> {
 pub(crate) fn data_extensions(
     plan: &SitePlan,
     study: &Study,
-    node: &spec::Node,
+    node: &spec::TopologyNode,
     installation: &Installation,
 ) -> Vec<String> {
     let mut names = extensions(node);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use lab::{Node, Server};
 use server::{Client, Limits};
 use shard::{Cluster, ClusterAudit, Event, Moves, NodeConfig, Options};
-use spec::{Buckets, Plproxy, Point};
+use spec::{BucketedData, PlproxyNode, TrialPoint};
 
 use crate::data::DataError;
 use crate::error::Error;
@@ -64,7 +64,7 @@ impl MovedBuckets {
 }
 
 /// The tables, functions and rows of a server that is not sharded: one bucket, in schema public.
-pub(crate) fn build_single(client: &mut Client, buckets: &Buckets) -> Result<(), DataError> {
+pub(crate) fn build_single(client: &mut Client, buckets: &BucketedData) -> Result<(), DataError> {
     let keys = format!("(SELECT generate_series(1, {}) AS key)", buckets.keys);
     run(client, &shard::in_bucket(&buckets.template.text, "public", 0), &buckets.template.name)?;
     run(client, &filled(buckets, "public", 0, &keys), &buckets.fill.name)?;
@@ -108,7 +108,7 @@ impl Site {
 
     /// The databases that are the proxy's partitions: each server's own, or as many as the study
     /// says, dealt out to the servers in turn.
-    fn partitions(&self, proxy: &Plproxy) -> Result<Vec<NodeConfig>, DataError> {
+    fn partitions(&self, proxy: &PlproxyNode) -> Result<Vec<NodeConfig>, DataError> {
         let servers =
             proxy.to.iter().filter_map(|to| self.nodes.iter().position(|n| n.name == *to));
         let servers: Vec<usize> = servers.collect();
@@ -133,7 +133,7 @@ impl Site {
     }
 
     /// Has the proxy reach its servers as the point says, now that poolers run.
-    pub fn route_cluster(&self, point: &Point) -> Result<(), Error> {
+    pub fn route_cluster(&self, point: &TrialPoint) -> Result<(), Error> {
         let Some((name, proxy)) = proxy(&point.topology) else { return Ok(()) };
         if proxy.through.is_empty() || self.plan.data.buckets.is_none() {
             return Ok(());
@@ -246,7 +246,7 @@ impl Site {
 }
 
 /// Fills the buckets of one server. Its keys are looked for once, not once for each bucket.
-fn fill(config: &NodeConfig, owned: &[i32], buckets: &Buckets) -> Result<(), DataError> {
+fn fill(config: &NodeConfig, owned: &[i32], buckets: &BucketedData) -> Result<(), DataError> {
     let doing = "connecting to fill the buckets";
     let failed = |source| DataError::Connect { doing: doing.to_owned(), source };
     let conninfo = server::resolve_conninfo(&config.conninfo).map_err(|why| failed(why.into()))?;
@@ -271,7 +271,7 @@ fn fill(config: &NodeConfig, owned: &[i32], buckets: &Buckets) -> Result<(), Dat
     run(&mut client, "VACUUM (ANALYZE)", "VACUUM")
 }
 
-fn filled(buckets: &Buckets, schema: &str, number: i32, keys: &str) -> String {
+fn filled(buckets: &BucketedData, schema: &str, number: i32, keys: &str) -> String {
     let text = shard::in_bucket(&buckets.fill.text, schema, number);
     text.replace("{keys}", keys).replace("{key_max}", &buckets.keys.to_string())
 }

@@ -1,10 +1,10 @@
 //! The number of connections that a server gets at a point.
 
-use spec::{Point, Workload};
+use spec::{TrialPoint, Workload};
 
 /// Connections that a node gets at a point: from clients, and from the poolers, guards and
 /// proxies in front of it. A client of several hosts may come to any of them.
-pub fn connections(point: &Point, node: &str) -> u32 {
+pub fn connections(point: &TrialPoint, node: &str) -> u32 {
     let comes = |workload: &&Workload| workload.to.iter().any(|to| to == node);
     let clients: u32 = point.workloads.iter().filter(comes).map(|w| w.clients).sum();
     let others = point.topology.nodes.iter().filter(|other| other.connects_to().contains(&node));

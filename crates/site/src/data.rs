@@ -3,16 +3,16 @@
 use std::io::sink;
 use std::path::Path;
 
-use import::{ScriptVariables, Source};
+use import::{ImportSource, ScriptVariables};
 use lab::Server;
 use lab::guest;
-use load::{Control, Urgency};
+use load::{LoadControl, StopUrgency};
 use pgbench::Console;
 use pgbench::options::Invocation;
 use server::Client;
 use server::message::with_detail as server_words;
 use server::quote::identifier;
-use spec::{Data, PgbenchTables, ScriptText, VariableValues};
+use spec::{PgbenchTables, ScriptText, TrialData, VariableValues};
 
 use crate::node::SiteNode;
 use crate::sql::{self, ScriptError};
@@ -96,10 +96,10 @@ pub(crate) fn extensions(client: &mut Client, names: &[String]) -> Result<(), Da
 /// Builds pgbench's tables, then runs the study's script. `schema` is the rig's own on a server that
 /// is the user's: every statement of the initialisation names it.
 pub(crate) fn build(
-    data: &Data,
+    data: &TrialData,
     node: &SiteNode,
     schema: Option<&str>,
-    control: &Control,
+    control: &LoadControl,
     tell: Tell<'_>,
 ) -> Result<(), DataError> {
     let built = match &data.pgbench {
@@ -124,7 +124,7 @@ pub(crate) fn build(
         None => Ok(()),
     });
     match built {
-        Err(_) if control.urgency() != Urgency::None => Err(DataError::Interrupted),
+        Err(_) if control.urgency() != StopUrgency::None => Err(DataError::Interrupted),
         built => built,
     }
 }
@@ -136,7 +136,7 @@ pub fn load_file(
     seed: Option<f64>,
     analyzes: bool,
     node: &SiteNode,
-    control: &Control,
+    control: &LoadControl,
 ) -> Result<(), DataError> {
     let loaded = load(path, seed, node, control).and_then(|()| match analyzes {
         true => {
@@ -153,7 +153,7 @@ pub fn load_file(
         false => Ok(()),
     });
     match loaded {
-        Err(_) if control.urgency() != Urgency::None => Err(DataError::Interrupted),
+        Err(_) if control.urgency() != StopUrgency::None => Err(DataError::Interrupted),
         loaded => loaded,
     }
 }
@@ -162,11 +162,11 @@ fn load(
     path: &Path,
     seed: Option<f64>,
     node: &SiteNode,
-    control: &Control,
+    control: &LoadControl,
 ) -> Result<(), DataError> {
     if let Server::Node(server) = &node.server {
-        let is_interrupted = || control.urgency() != Urgency::None;
-        return Ok(Source::look(path)?.load(
+        let is_interrupted = || control.urgency() != StopUrgency::None;
+        return Ok(ImportSource::look(path)?.load(
             server,
             ScriptVariables { variables: &[], seed },
             &is_interrupted,
@@ -188,17 +188,17 @@ fn is_ours(node: &SiteNode) -> bool {
 }
 
 fn psql(
-    data: &Data,
+    data: &TrialData,
     script: &ScriptText,
     node: &SiteNode,
-    control: &Control,
+    control: &LoadControl,
 ) -> Result<(), DataError> {
     let Server::Node(server) = &node.server else { return Ok(()) };
     let variables: Vec<(String, String)> = data.variables.clone().into_iter().collect();
     let values = ScriptVariables { variables: &variables, seed: None };
-    let source = Source::text(&script.name, &script.text)?;
+    let source = ImportSource::text(&script.name, &script.text)?;
     source.fits(server.installation())?;
-    Ok(source.load(server, values, &|| control.urgency() != Urgency::None)?)
+    Ok(source.load(server, values, &|| control.urgency() != StopUrgency::None)?)
 }
 
 /// As `pgbench -i` makes them, from its options.
@@ -206,7 +206,7 @@ fn pgbench_tables(
     tables: &PgbenchTables,
     conninfo: &str,
     schema: Option<&str>,
-    control: &Control,
+    control: &LoadControl,
     tell: Tell<'_>,
 ) -> Result<(), DataError> {
     let arguments = arguments(tables, conninfo);
@@ -218,7 +218,7 @@ fn pgbench_tables(
 
 /// Lists what building the data would send to the user's server.
 pub fn list(
-    data: &Data,
+    data: &TrialData,
     target: &lab::Target,
     schema: &str,
     statements: &mut Vec<String>,

@@ -1,6 +1,6 @@
 //! Errors of making, changing and reaching the servers of a topology.
 
-use lab::Exit;
+use lab::ProcessExit;
 
 use crate::data::DataError;
 
@@ -23,7 +23,7 @@ pub enum Error {
     #[error("building the data of {site}: {source}")]
     Data { site: String, source: Box<DataError> },
     #[error("the guard {name} {exit}:\n{log}")]
-    GuardEnded { name: String, exit: Exit, log: String },
+    GuardEnded { name: String, exit: ProcessExit, log: String },
     #[error("the guard {name} is not in charge within {seconds} s:\n{log}")]
     GuardNotInCharge { name: String, seconds: u64, log: String },
     #[error(transparent)]

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lab::{Server, Target};
 use server::quote::literal;
-use server::{Client, Control};
+use server::{Client, LoadControl};
 use spec::{NodeKind, Study, Topology};
 
 use crate::data::DataError;
@@ -22,7 +22,7 @@ pub type Hosts = BTreeMap<String, Target>;
 pub fn open(
     conninfos: &BTreeMap<String, String>,
     study: &Study,
-    control: &Control,
+    control: &LoadControl,
 ) -> Result<Hosts, Error> {
     let nodes = study.points.iter().flat_map(|point| &point.topology.nodes);
     let known: BTreeSet<&str> = nodes.map(|node| node.name.as_str()).collect();

@@ -1,8 +1,8 @@
 //! Built data that are kept for another run: what they are made from.
 
-use import::{BaseBackup, Key, Source};
+use import::{BaseBackup, BuildKey, ImportSource};
 use lab::Server;
-use spec::{Data, DataFile, Study};
+use spec::{DataFile, Study, TrialData};
 
 use crate::build;
 use crate::node::SiteNode;
@@ -15,13 +15,13 @@ pub(crate) fn key(
     plan: &SitePlan,
     study: &Study,
     node: &SiteNode,
-) -> Result<Option<Key>, import::Error> {
+) -> Result<Option<BuildKey>, import::Error> {
     let Server::Node(server) = &node.server else { return Ok(None) };
     if proxy(&plan.topology).is_some() || node.host().is_some() || server.has_disk() {
         return Ok(None);
     }
     let Some(topology_node) = plan.topology.node(&node.name) else { return Ok(None) };
-    let mut key = Key::new(server.installation());
+    let mut key = BuildKey::new(server.installation());
     for option in &topology_node.initdb {
         key.add(option.word());
     }
@@ -35,14 +35,14 @@ pub(crate) fn key(
         key.add(value);
     }
     // Everything that a study says of its data, the texts of its scripts included.
-    key.add(&format!("{:?}", Data { file: None, ..plan.data.clone() }));
+    key.add(&format!("{:?}", TrialData { file: None, ..plan.data.clone() }));
     if let Some(DataFile { path, seed, analyzes, .. }) = &plan.data.file {
         // A copy of it would be kept beside it.
         if BaseBackup::is_one(path) {
             return Ok(None);
         }
         key.add(&format!("seed {seed}, analyzed: {analyzes}"));
-        let source = Source::look(path)?;
+        let source = ImportSource::look(path)?;
         if source.reads_others()? {
             return Ok(None);
         }

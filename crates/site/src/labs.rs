@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use import::Cache;
+use import::BuildCache;
 use lab::{Lab, RemoteAccess};
-use server::Control;
+use server::LoadControl;
 
 use crate::error::Error;
 
@@ -29,9 +29,9 @@ pub struct Labs {
     /// The packages that are unpacked, and where; the versions are in the names of their files.
     unpacked: Box<Mutex<Unpacked>>,
     /// The cache of built data; none where they are not kept.
-    cache: Option<Box<Cache>>,
+    cache: Option<Box<BuildCache>>,
     /// The end that the user asks for.
-    control: Control,
+    control: LoadControl,
 }
 
 /// Packages in a lab's directory.
@@ -57,12 +57,12 @@ impl Labs {
         tls: bool,
     ) -> Labs {
         let (numbers, unpacked) = (AtomicU32::new(0), Box::default());
-        let (cache, control, by_bin) = (None, Control::new(), BTreeMap::new());
+        let (cache, control, by_bin) = (None, LoadControl::new(), BTreeMap::new());
         Labs { all, place, clients, by_bin, tls, numbers, unpacked, cache, control }
     }
 
     /// The same, with data of earlier runs. Its lab has the password of those.
-    pub fn with_cache(self, cache: Option<Cache>) -> Labs {
+    pub fn with_cache(self, cache: Option<BuildCache>) -> Labs {
         Labs { cache: cache.map(Box::new), ..self }
     }
 
@@ -72,16 +72,16 @@ impl Labs {
     }
 
     /// The same; waits for machines end when the user asks for the end.
-    pub fn heeding(self, control: &Control) -> Labs {
+    pub fn heeding(self, control: &LoadControl) -> Labs {
         Labs { control: control.clone(), ..self }
     }
 
-    pub(crate) fn control(&self) -> &Control {
+    pub(crate) fn control(&self) -> &LoadControl {
         &self.control
     }
 
     /// The cache of built data; none where they are not kept.
-    pub fn cache(&self) -> Option<&Cache> {
+    pub fn cache(&self) -> Option<&BuildCache> {
         self.cache.as_deref()
     }
 
@@ -101,7 +101,7 @@ impl Labs {
     }
 
     /// The lab that a server is made in: of the PostgreSQL that its node names, else of the run's.
-    pub(crate) fn of_server(&self, node: &spec::Node) -> Result<&Lab, Error> {
+    pub(crate) fn of_server(&self, node: &spec::TopologyNode) -> Result<&Lab, Error> {
         let Some(bin) = &node.bin else { return self.of(&node.name) };
         let (node, shown) = (node.name.clone(), bin.display().to_string());
         self.by_bin.get(bin).ok_or(Error::BinOnHost { node, bin: shown })

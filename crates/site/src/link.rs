@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use lab::{Endpoint, Lab, LinkBy, LinkConfig, Network, TrafficShape};
-use spec::{Direction, Link, LinkKind, Topology};
+use spec::{Direction, LinkKind, NodeLink, Topology};
 
 use crate::error::Error;
 
@@ -24,7 +24,7 @@ pub struct SiteLink {
 
 impl SiteLink {
     /// The end of a study's link that connects, and the server that it connects to.
-    pub(crate) fn ends(link: &Link, topology: &Topology) -> [String; 2] {
+    pub(crate) fn ends(link: &NodeLink, topology: &Topology) -> [String; 2] {
         let [first, second] = &link.between;
         match connects(topology, second, first) {
             true => [second.clone(), first.clone()],
@@ -35,7 +35,7 @@ impl SiteLink {
     /// Makes a link between `ends` to the server at `to`; none where it is to join networks that
     /// its ends do not have. `rig` is the rig's own program, of which a relay is a command.
     pub(crate) fn make(
-        link: &Link,
+        link: &NodeLink,
         ends: [String; 2],
         networks: [Option<Network>; 2],
         to: Endpoint,
@@ -76,11 +76,11 @@ impl SiteLink {
     }
 
     /// Its name, and where its counters are read.
-    pub fn tap(&self) -> Option<(String, probe::Tap)> {
+    pub fn tap(&self) -> Option<(String, probe::LinkReading)> {
         let tap = match self.link.tap()? {
-            lab::LinkTap::Relay(sockets) => probe::Tap::Relay(sockets),
+            lab::LinkTap::Relay(sockets) => probe::LinkReading::Relay(sockets),
             lab::LinkTap::Interface { pid, name } => {
-                probe::Tap::Interface { pid: u32::try_from(pid).ok()?, name }
+                probe::LinkReading::Interface { pid: u32::try_from(pid).ok()?, name }
             }
         };
         Some((self.name.clone(), tap))

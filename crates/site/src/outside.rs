@@ -2,7 +2,7 @@
 //! in the rig's schema there.
 
 use lab::{Server, Target, TargetConfig};
-use load::Control;
+use load::LoadControl;
 use server::Limits;
 use spec::Study;
 
@@ -13,7 +13,7 @@ use crate::plan::SitePlan;
 use crate::site::{DataState, Site};
 
 /// Connects once, to see that the server is there.
-pub fn open(conninfo: &str, control: &Control) -> Result<Target, Error> {
+pub fn open(conninfo: &str, control: &LoadControl) -> Result<Target, Error> {
     let conninfo = server::resolve_conninfo(conninfo)?;
     let limits = Limits::of_administration().heard_by(control);
     Ok(Target::open(TargetConfig { conninfo, limits })?)
@@ -26,7 +26,7 @@ pub fn site(
     plan: SitePlan,
     schema: Option<&'static str>,
     study: &Study,
-    control: &Control,
+    control: &LoadControl,
     tell: Tell<'_>,
 ) -> Result<Site, Error> {
     let name = plan.data.node.clone();

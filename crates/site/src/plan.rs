@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use spec::{
-    ArchiveBy, Buckets, Data, DataFile, Disk, InitdbOption, Link, LinkKind, Node, NodeKind,
-    PgbenchTables, Plproxy, Point, Reset, ScriptText, Settings, Study, Subscription,
-    SwallowedFlushes, Topology, VariableValues,
+    ArchiveBy, BucketedData, DataFile, DataReset, DiskKind, InitdbOption, LinkKind, NodeKind,
+    NodeLink, PgbenchTables, PlproxyNode, ScriptText, Settings, Study, Subscription,
+    SwallowedFlushes, Topology, TopologyNode, TrialData, TrialPoint, VariableValues,
 };
 
 use crate::connections::connections;
@@ -23,14 +23,19 @@ pub struct SitePlan {
     /// The topology of its first point; those of others differ in settings at most.
     pub topology: Topology,
     /// Its data.
-    pub data: Data,
+    pub data: TrialData,
     /// The points that run on it.
     pub points: Vec<usize>,
 }
 
 /// The properties that distinguish sites.
-type Key<'s> =
-    (Vec<Shape<'s>>, Vec<&'s Node>, Option<Vec<&'s Settings>>, Option<&'s str>, &'s Data);
+type Key<'s> = (
+    Vec<Shape<'s>>,
+    Vec<&'s TopologyNode>,
+    Option<Vec<&'s Settings>>,
+    Option<&'s str>,
+    &'s TrialData,
+);
 
 /// The properties with which a server is made; its settings are given to it at each start.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -40,8 +45,8 @@ struct Shape<'s> {
     follows: Option<&'s str>,
     subscribes: Option<&'s Subscription>,
     bin: Option<&'s Path>,
-    proxy: Option<&'s Plproxy>,
-    disk: Disk,
+    proxy: Option<&'s PlproxyNode>,
+    disk: DiskKind,
     by_tcp: bool,
     initdb: &'s [InitdbOption],
     is_archived: bool,
@@ -66,7 +71,7 @@ impl SitePlan {
     fn by<'s, K: Ord>(
         study: &'s Study,
         points: &[usize],
-        key: impl Fn(&'s Point) -> K,
+        key: impl Fn(&'s TrialPoint) -> K,
     ) -> Vec<SitePlan> {
         let mut keys: BTreeMap<K, usize> = BTreeMap::new();
         let mut sites: Vec<SitePlan> = Vec::new();
@@ -95,7 +100,7 @@ impl SitePlan {
     }
 
     /// The PostgreSQL servers, in the order of the topology.
-    pub fn servers(&self) -> impl Iterator<Item = &Node> {
+    pub fn servers(&self) -> impl Iterator<Item = &TopologyNode> {
         self.topology.nodes.iter().filter(|node| node.is_postgres())
     }
 
@@ -122,7 +127,7 @@ impl SitePlan {
 }
 
 /// The proxy of a topology, if it has one.
-pub fn proxy(topology: &Topology) -> Option<(&str, &Plproxy)> {
+pub fn proxy(topology: &Topology) -> Option<(&str, &PlproxyNode)> {
     topology.nodes.iter().find_map(|node| match &node.kind {
         NodeKind::Plproxy(proxy) => Some((node.name.as_str(), proxy)),
         _ => None,
@@ -133,20 +138,20 @@ pub fn proxy(topology: &Topology) -> Option<(&str, &Plproxy)> {
 type Content<'s> = (
     &'s str,
     &'s Option<PgbenchTables>,
-    (&'s Option<ScriptText>, &'s Option<DataFile>, &'s Option<Buckets>),
+    (&'s Option<ScriptText>, &'s Option<DataFile>, &'s Option<BucketedData>),
     &'s VariableValues,
 );
 
-fn content(data: &Data) -> Content<'_> {
+fn content(data: &TrialData) -> Content<'_> {
     let scripts = (&data.script, &data.file, &data.buckets);
     (&data.node, &data.pgbench, scripts, &data.variables)
 }
 
-fn key(point: &Point) -> Key<'_> {
+fn key(point: &TrialPoint) -> Key<'_> {
     let servers = || point.topology.nodes.iter().filter(|node| node.is_postgres());
     let settings = match point.data.reset {
-        Reset::Clone | Reset::Whole => None,
-        Reset::Keep => Some(servers().map(|node| &node.settings).collect()),
+        DataReset::Clone | DataReset::Whole => None,
+        DataReset::Keep => Some(servers().map(|node| &node.settings).collect()),
     };
     let own = point.has_own_servers.then_some(point.name.variant.as_str());
     let shape = servers().map(|node| Shape {
@@ -176,6 +181,6 @@ fn key(point: &Point) -> Key<'_> {
 /// True if a node stands at one end of a link by namespace.
 pub(crate) fn has_own_network(topology: &Topology, node: &str) -> bool {
     let links = &topology.links;
-    let is_end = |link: &Link| link.between.iter().any(|end| end == node);
+    let is_end = |link: &NodeLink| link.between.iter().any(|end| end == node);
     links.iter().any(|link| link.by == LinkKind::Namespace && is_end(link))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use fault::disk::{DiskConfig, Method, PowerCutReport, Program};
+use fault::disk::{DiskConfig, DiskProgram, PowerCutMethod, PowerCutReport};
 use lab::Node;
 use spec::{DataPart, DiskFault, DiskRequest, FailingRequests, FileSystem, ServerFiles};
 
@@ -37,14 +37,14 @@ fn with_hint(error: &lab::Error) -> String {
 }
 
 /// The disk of a node; none for a plain one. `program` becomes the device of a block disk, when it is called with `disk`.
-pub fn disk(disk: spec::Disk, program: &Path) -> Option<DiskConfig> {
+pub fn disk(disk: spec::DiskKind, program: &Path) -> Option<DiskConfig> {
     match disk {
-        spec::Disk::Plain => None,
-        spec::Disk::CutFilesystem { size_bytes } => {
-            let (file_system, method) = (FileSystem::Ext4, Method::FileSystem);
+        spec::DiskKind::Plain => None,
+        spec::DiskKind::CutFilesystem { size_bytes } => {
+            let (file_system, method) = (FileSystem::Ext4, PowerCutMethod::FileSystem);
             Some(DiskConfig { size_bytes, file_system, method })
         }
-        spec::Disk::CutBlock {
+        spec::DiskKind::CutBlock {
             size_bytes,
             sector_bytes,
             lying: is_lying,
@@ -53,15 +53,15 @@ pub fn disk(disk: spec::Disk, program: &Path) -> Option<DiskConfig> {
             wal_bytes: _,
             tablespaces_bytes: _,
         } => {
-            let program = Program { path: program.to_owned(), args: vec!["disk".into()] };
-            let method = Method::Block { sector_bytes, is_lying, log_bytes, program };
+            let program = DiskProgram { path: program.to_owned(), args: vec!["disk".into()] };
+            let method = PowerCutMethod::Block { sector_bytes, is_lying, log_bytes, program };
             Some(DiskConfig { size_bytes, file_system, method })
         }
     }
 }
 
 /// The disks of parts of a node's data; none for a part that is with the rest.
-pub fn disks_apart(disk: spec::Disk, program: &Path) -> BTreeMap<DataPart, DiskConfig> {
+pub fn disks_apart(disk: spec::DiskKind, program: &Path) -> BTreeMap<DataPart, DiskConfig> {
     let parts = disk.parts().into_iter().filter(|(part, _)| *part != DataPart::Main);
     let config = self::disk(disk, program);
     let each = parts.filter_map(|(part, size_bytes)| {

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use lab::{Limits, StopMode};
-use spec::{Point, Reset, Throttle};
+use lab::{IoLimits, StopMode};
+use spec::{DataReset, NodeThrottle, TrialPoint};
 
 use crate::connections::{SPARE_CONNECTIONS, connections};
 use crate::error::Error;
@@ -30,24 +30,24 @@ impl Site {
     /// site takes turns with this one; its servers then run on between trials that keep their data.
     pub fn prepare(
         &mut self,
-        point: &Point,
+        point: &TrialPoint,
         alone: SiteUse,
         labs: Option<&Labs>,
         rig: &Path,
     ) -> Result<(), Error> {
         self.fronts.clear();
         let lacks = match (self.plan.data.reset, self.state) {
-            (Reset::Clone, _) | (Reset::Whole, DataState::AsBuilt) => None,
-            (Reset::Keep, _) => None,
-            (Reset::Whole, DataState::Used) => self.lacks()?,
+            (DataReset::Clone, _) | (DataReset::Whole, DataState::AsBuilt) => None,
+            (DataReset::Keep, _) => None,
+            (DataReset::Whole, DataState::Used) => self.lacks()?,
         };
         let begins_anew = match self.plan.data.reset {
-            Reset::Clone => true,
-            Reset::Keep => false,
-            Reset::Whole => lacks.is_some() || self.state == DataState::AsBuilt,
+            DataReset::Clone => true,
+            DataReset::Keep => false,
+            DataReset::Whole => lacks.is_some() || self.state == DataState::AsBuilt,
         };
         self.was_made_anew = lacks;
-        let goes_on = self.plan.data.reset == Reset::Whole && !begins_anew;
+        let goes_on = self.plan.data.reset == DataReset::Whole && !begins_anew;
         if begins_anew || (alone == SiteUse::No && !goes_on) {
             self.stop()?;
         }
@@ -121,10 +121,10 @@ impl Site {
         self.fronts.clear();
         self.links.clear();
         let mode = match self.plan.data.reset {
-            Reset::Clone | Reset::Whole => StopMode::Immediate,
-            Reset::Keep => StopMode::Fast,
+            DataReset::Clone | DataReset::Whole => StopMode::Immediate,
+            DataReset::Keep => StopMode::Fast,
         };
-        self.stop_stations(self.plan.data.reset == Reset::Keep)?;
+        self.stop_stations(self.plan.data.reset == DataReset::Keep)?;
         for index in streaming::order(&self.plan.topology, &self.nodes) {
             let Some(node) = self.nodes[index].server.node() else { continue };
             if node.is_running()? {
@@ -148,7 +148,7 @@ impl Site {
     }
 
     /// Limits the I/O of the servers whose I/O the point limits, until what is returned lifts it.
-    pub fn limit_io(&self, point: &Point) -> Result<Throttles, lab::Error> {
+    pub fn limit_io(&self, point: &TrialPoint) -> Result<Throttles, lab::Error> {
         let limited = self.nodes.iter().enumerate().filter_map(|(index, node)| {
             let throttle = point.topology.node(&node.name)?.throttle?;
             Some((node.name.clone(), self.server(index)?, throttle))
@@ -160,7 +160,7 @@ impl Site {
     }
 
     /// Limits the I/O of one server from now on, as long as the trial's limits last.
-    pub fn throttle(&self, name: &str, to: Throttle) -> Result<(), Error> {
+    pub fn throttle(&self, name: &str, to: NodeThrottle) -> Result<(), Error> {
         let index = self.nodes.iter().position(|node| node.name == name);
         let server = index.and_then(|index| self.server(index));
         let server = server.ok_or_else(|| Error::NoServer(name.to_owned()))?;
@@ -188,7 +188,12 @@ impl Site {
 
     /// Makes the point's links in place of what another point had. `rig` is the rig's own program,
     /// of which a relay is a command.
-    fn make_links(&mut self, point: &Point, labs: Option<&Labs>, rig: &Path) -> Result<(), Error> {
+    fn make_links(
+        &mut self,
+        point: &TrialPoint,
+        labs: Option<&Labs>,
+        rig: &Path,
+    ) -> Result<(), Error> {
         self.links.clear();
         let Some(labs) = labs else { return Ok(()) };
         for link in &point.topology.links {
@@ -210,7 +215,7 @@ impl Site {
     /// `rig` is the rig's own program, of which a guard is a command.
     pub fn put_in_front(
         &mut self,
-        point: &Point,
+        point: &TrialPoint,
         labs: Option<&Labs>,
         rig: &Path,
     ) -> Result<(), Error> {
@@ -228,7 +233,7 @@ impl Site {
     }
 
     /// A server's settings at a point: the study's, and enough connections where it does not say.
-    fn settings(&self, point: &Point, node: &str) -> lab::Settings {
+    fn settings(&self, point: &TrialPoint, node: &str) -> lab::Settings {
         let given = point.topology.node(node).map(|node| node.settings.clone());
         let mut settings = given.unwrap_or_default();
         if settings.value("max_connections").is_none() {
@@ -244,9 +249,9 @@ impl Site {
     }
 }
 
-fn limits(throttle: Throttle) -> Limits {
-    let Throttle { read_iops, write_iops, read_bytes, write_bytes } = throttle;
-    Limits { read_iops, write_iops, read_bytes, write_bytes }
+fn limits(throttle: NodeThrottle) -> IoLimits {
+    let NodeThrottle { read_iops, write_iops, read_bytes, write_bytes } = throttle;
+    IoLimits { read_iops, write_iops, read_bytes, write_bytes }
 }
 
 /// PostgreSQL's own default of max_connections.

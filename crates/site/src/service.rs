@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::Path;
 
 use lab::{Endpoint, Part};
-use spec::{Node, NodeKind};
+use spec::{NodeKind, TopologyNode};
 
 use crate::error::Error;
 use crate::labs::Labs;
@@ -100,7 +100,7 @@ pub(crate) struct FrontBuilder<'a> {
 
 impl FrontBuilder<'_> {
     /// Makes what stands in front of servers, not yet started; none for a node with data of its own.
-    pub(crate) fn make(&self, node: &Node) -> Result<Option<Box<dyn Service>>, Error> {
+    pub(crate) fn make(&self, node: &TopologyNode) -> Result<Option<Box<dyn Service>>, Error> {
         match &node.kind {
             NodeKind::Pgbouncer(pooler) => pgbouncer::make(node, pooler, self),
             NodeKind::Guard(guard) => guard::make(node, guard, self),
@@ -109,7 +109,7 @@ impl FrontBuilder<'_> {
     }
 
     /// One lab holds the fronts of all sites, two of which may stand at once.
-    fn name_in_lab(&self, node: &Node) -> String {
+    fn name_in_lab(&self, node: &TopologyNode) -> String {
         format!("{}-{}", node.name, self.labs.new_number())
     }
 }

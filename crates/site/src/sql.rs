@@ -2,9 +2,9 @@
 
 use lab::Server;
 use lab::guest::{self, StatementTarget};
-use load::Control;
+use load::LoadControl;
 use postgres::error::SqlState;
-use script::{CommandKind, Names, Script, Syntax, Variables};
+use script::{CommandKind, ParsedScript, ScriptSyntax, VariableNames, Variables};
 use server::Client;
 use server::message::with_detail;
 use spec::{ScriptText, VariableValues};
@@ -45,7 +45,7 @@ pub fn run_script(
     client: &mut Client,
     text: &ScriptText,
     variables: &VariableValues,
-    control: &Control,
+    control: &LoadControl,
 ) -> Result<(), ScriptError> {
     let commands = commands(text, variables)?;
     let is_outside = matches!(server, Server::Target(_));
@@ -76,8 +76,8 @@ pub fn commands(
     text: &ScriptText,
     variables: &VariableValues,
 ) -> Result<Vec<Command>, ScriptError> {
-    let mut names = Names::default();
-    let script = Script::parse(&text.name, &text.text, Syntax::Current, &mut names)?;
+    let mut names = VariableNames::default();
+    let script = ParsedScript::parse(&text.name, &text.text, ScriptSyntax::Current, &mut names)?;
     let values = values(variables, &names);
     let commands = script.commands.iter().map(|command| {
         let CommandKind::Sql { template, .. } = &command.kind else {
@@ -96,11 +96,11 @@ pub fn commands(
 /// written; meta-commands are left out.
 pub fn statements(
     text: &ScriptText,
-    syntax: Syntax,
+    syntax: ScriptSyntax,
     variables: &VariableValues,
 ) -> Result<Vec<(u32, String)>, ScriptError> {
-    let mut names = Names::default();
-    let script = Script::parse(&text.name, &text.text, syntax, &mut names)?;
+    let mut names = VariableNames::default();
+    let script = ParsedScript::parse(&text.name, &text.text, syntax, &mut names)?;
     let values = values(variables, &names);
     let commands = script.commands.iter().filter_map(|command| {
         let CommandKind::Sql { template, .. } = &command.kind else { return None };
@@ -111,7 +111,7 @@ pub fn statements(
     Ok(commands.collect())
 }
 
-fn values(variables: &VariableValues, names: &Names) -> Variables {
+fn values(variables: &VariableValues, names: &VariableNames) -> Variables {
     let mut values = Variables::new(names);
     for (name, value) in variables {
         if let Some(slot) = names.slot(name) {
@@ -126,7 +126,7 @@ pub fn run_step(
     server: &Server,
     client: &mut Client,
     sql: &str,
-    control: &Control,
+    control: &LoadControl,
 ) -> Result<(), ScriptError> {
     let text = ScriptText { name: "step".to_owned(), text: sql.to_owned() };
     run_script(server, client, &text, &VariableValues::new(), control)

@@ -4,8 +4,8 @@ use fault::disk::DiskConfig;
 use lab::{
     Encryption, Endpoint, Host, Peer, ProcessAct, Server, Station, StationConfig, StationProcess,
 };
-use server::Control;
-use spec::{Disk, DiskFault, DiskRequest, Machine, NodeKind, Topology};
+use server::LoadControl;
+use spec::{DiskFault, DiskKind, DiskRequest, MachineNode, NodeKind, Topology};
 
 use crate::error::Error;
 use crate::labs::Labs;
@@ -29,7 +29,7 @@ pub struct SiteStation {
     pub name: String,
     /// The station.
     pub station: Station,
-    pub(crate) machine: Machine,
+    pub(crate) machine: MachineNode,
     /// What its texts call by names.
     names: Names,
     /// True since an action has its disk fail: the cluster begins anew then.
@@ -37,7 +37,7 @@ pub struct SiteStation {
     /// The way of clients to it, in keyword form, if there is one.
     pub(crate) conninfo: Option<String>,
     /// The end that the user asks for.
-    control: Control,
+    control: LoadControl,
 }
 
 impl Stations {
@@ -47,7 +47,7 @@ impl Stations {
     pub(crate) fn make(
         topology: &Topology,
         labs: &Labs,
-        disk: &dyn Fn(Disk) -> Option<DiskConfig>,
+        disk: &dyn Fn(DiskKind) -> Option<DiskConfig>,
         number: u32,
         nodes: &[SiteNode],
     ) -> Result<(Stations, Vec<SiteNode>), Error> {
@@ -55,7 +55,7 @@ impl Stations {
             NodeKind::Machine(machine) => Some((node.name.as_str(), (&**machine, node.disk))),
             _ => None,
         });
-        let machines: Vec<(&str, (&Machine, Disk))> = machines.collect();
+        let machines: Vec<(&str, (&MachineNode, DiskKind))> = machines.collect();
         let Some((first, _)) = machines.first() else { return Ok(Default::default()) };
         let mut names = Names::of_servers(routes(nodes));
         names.add_archives(nodes.iter());
@@ -186,7 +186,10 @@ impl Stations {
                 processes.filter_map(|one| Some((Some(one.name.as_str()), one.ready.as_ref()?)));
             let own = one.machine.ready.iter().map(|ready| (None, ready));
             for (process, ready) in of_processes.chain(own) {
-                let soon = spec::Ready { within_ms: ready.within_ms.min(SOON_MS), ..ready.clone() };
+                let soon = spec::ReadyCondition {
+                    within_ms: ready.within_ms.min(SOON_MS),
+                    ..ready.clone()
+                };
                 match one.wait(process, &soon) {
                     Ok(()) => {}
                     Err(Error::NotReady { .. }) => return Ok(false),
@@ -300,11 +303,11 @@ impl SiteStation {
     /// Gives a station its programs. `server` is the one that they will start.
     fn equip(
         name: &str,
-        machine: &Machine,
+        machine: &MachineNode,
         station: Station,
         names: Names,
         server: Option<&SiteNode>,
-        control: Control,
+        control: LoadControl,
     ) -> Result<SiteStation, Error> {
         let pairs = |pairs: &spec::VariableValues| -> Vec<(String, String)> {
             pairs.iter().map(|(name, value)| (name.clone(), names.fill(value))).collect()
@@ -338,7 +341,11 @@ impl SiteStation {
     }
 
     /// Waits until it is ready, or one process of it.
-    pub(crate) fn wait(&self, process: Option<&str>, ready: &spec::Ready) -> Result<(), Error> {
+    pub(crate) fn wait(
+        &self,
+        process: Option<&str>,
+        ready: &spec::ReadyCondition,
+    ) -> Result<(), Error> {
         let (conninfo, names, control) = (self.conninfo.as_deref(), &self.names, &self.control);
         Awaited { station: &self.station, process, conninfo, names, control }.wait(ready)
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lab::StopMode;
-use server::{Method, Setting};
+use server::{SyncMethod, SyncStandbysSetting};
 use spec::{RejoinBy, Topology};
 
 use crate::error::Error;
@@ -104,9 +104,9 @@ impl Site {
 
 /// The sync_state that a standby gets once all stream; none where it depends on who comes first.
 fn role(names: &str, standby: &str) -> Option<&'static str> {
-    let asked = match names.parse::<Setting>().ok()? {
-        Setting::Sync(asked) => asked,
-        Setting::Off => return Some("async"),
+    let asked = match names.parse::<SyncStandbysSetting>().ok()? {
+        SyncStandbysSetting::Sync(asked) => asked,
+        SyncStandbysSetting::Off => return Some("async"),
     };
     if asked.names.iter().any(|name| name == "*") {
         return None;
@@ -114,9 +114,9 @@ fn role(names: &str, standby: &str) -> Option<&'static str> {
     let at = asked.priority(standby);
     Some(match (at, asked.method) {
         (None, _) => "async",
-        (Some(_), Method::Any) => "quorum",
-        (Some(at), Method::First) if at < asked.count => "sync",
-        (Some(_), Method::First) => "potential",
+        (Some(_), SyncMethod::Any) => "quorum",
+        (Some(at), SyncMethod::First) if at < asked.count => "sync",
+        (Some(_), SyncMethod::First) => "potential",
     })
 }
 

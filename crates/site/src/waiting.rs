@@ -5,8 +5,8 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
 use lab::{ProcessAct, Station, wait_until};
-use server::{Control, Limits, Urgency};
-use spec::{Ready, ReadyWhen};
+use server::{Limits, LoadControl, StopUrgency};
+use spec::{ReadyCondition, ReadyWhen};
 
 use crate::error::Error;
 use crate::names::Names;
@@ -19,16 +19,16 @@ pub(crate) struct Awaited<'a> {
     /// The address that its queries go to.
     pub(crate) conninfo: Option<&'a str>,
     pub(crate) names: &'a Names,
-    pub(crate) control: &'a Control,
+    pub(crate) control: &'a LoadControl,
 }
 
 impl Awaited<'_> {
     /// Waits until it is ready.
-    pub(crate) fn wait(&self, ready: &Ready) -> Result<(), Error> {
+    pub(crate) fn wait(&self, ready: &ReadyCondition) -> Result<(), Error> {
         let mut said = "nothing yet".to_owned();
         let (began, mut ended_after) = (Instant::now(), None);
         let is_ready = wait_until(Duration::from_millis(ready.within_ms), || {
-            if self.control.urgency() != Urgency::None {
+            if self.control.urgency() != StopUrgency::None {
                 return Err(Error::Interrupted { doing: "waiting for machines" });
             }
             if let Some(process) = self.process

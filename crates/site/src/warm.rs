@@ -7,7 +7,7 @@ use probe::ProbeError;
 use server::Client;
 use server::message::with_detail as server_words;
 use server::quote::{identifier, literal};
-use spec::{Data, WarmedRelations, Warmer};
+use spec::{CacheWarmer, TrialData, WarmedRelations};
 
 /// Reason why relations could not be warmed.
 #[derive(Debug, thiserror::Error)]
@@ -29,12 +29,13 @@ pub struct WarmingResult {
 }
 
 /// The extensions that warming uses and this installation has.
-pub fn extensions(data: &Data, installation: &Installation) -> Vec<String> {
+pub fn extensions(data: &TrialData, installation: &Installation) -> Vec<String> {
     let Some(warm) = &data.warm else { return Vec::new() };
     let mut names: Vec<&str> = warm.with.iter().map(|way| extension(*way)).collect();
     names.retain(|name| installation.has_extension(name));
     // Looking through all of shared_buffers takes its time; pgfincore knows more, sooner.
-    let needs_buffers = warm.with.contains(&Warmer::PrewarmBuffer) || !names.contains(&"pgfincore");
+    let needs_buffers =
+        warm.with.contains(&CacheWarmer::PrewarmBuffer) || !names.contains(&"pgfincore");
     if needs_buffers && installation.has_extension(BUFFERCACHE) {
         names.push(BUFFERCACHE);
     }
@@ -87,11 +88,13 @@ fn ways(
         for relation in &warm.relations {
             let relation = literal(relation);
             statements.push(match way {
-                Warmer::Pgfincore => {
+                CacheWarmer::Pgfincore => {
                     format!("SELECT * FROM {schema}.pgfadvise_willneed({relation})")
                 }
-                Warmer::PrewarmRead => format!("SELECT {schema}.pg_prewarm({relation}, 'read')"),
-                Warmer::PrewarmBuffer => {
+                CacheWarmer::PrewarmRead => {
+                    format!("SELECT {schema}.pg_prewarm({relation}, 'read')")
+                }
+                CacheWarmer::PrewarmBuffer => {
                     format!("SELECT {schema}.pg_prewarm({relation}, 'buffer')")
                 }
             });
@@ -107,10 +110,10 @@ fn installed(client: &mut Client) -> Result<Vec<(String, String)>, postgres::Err
 }
 
 /// The extension that a way of warming needs.
-pub fn extension(way: Warmer) -> &'static str {
+pub fn extension(way: CacheWarmer) -> &'static str {
     match way {
-        Warmer::Pgfincore => "pgfincore",
-        Warmer::PrewarmRead | Warmer::PrewarmBuffer => "pg_prewarm",
+        CacheWarmer::Pgfincore => "pgfincore",
+        CacheWarmer::PrewarmRead | CacheWarmer::PrewarmBuffer => "pg_prewarm",
     }
 }
 

@@ -2,7 +2,7 @@
 
 use terms::{Direction, DiskFault, DiskRequest, RequestKind, StopMode};
 
-use crate::throttle::Throttle;
+use crate::throttle::NodeThrottle;
 
 mod course;
 mod entry;
@@ -98,7 +98,7 @@ pub enum Action {
         by: RejoinBy,
     },
     /// Limits the I/O of a server from then on.
-    Throttle { node: String, to: Throttle },
+    Throttle { node: String, to: NodeThrottle },
     /// Makes a standby a primary.
     Promote { node: String },
     /// Makes the subscription of a server; the copy of the rows goes on beside.

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use crate::data::Data;
+use crate::data::TrialData;
 use terms::Settings;
 
 use crate::fields::{self, Fields};
 use crate::initdb::InitdbOption;
-use crate::node::Node;
+use crate::node::TopologyNode;
 use crate::problem::Problems;
 use crate::tables::Tables;
 use crate::topology::Topology;
@@ -17,7 +17,7 @@ use crate::value::{Bindings, Is, KeyValue, Table, Value, substitute};
 /// The servers that a variant builds at one point.
 pub(crate) struct Built {
     pub(crate) topology: Topology,
-    pub(crate) data: Data,
+    pub(crate) data: TrialData,
     pub(crate) override_: Table,
 }
 
@@ -111,7 +111,7 @@ fn spread(topology: &mut Topology, span: &Range<usize>, problems: &Problems) {
 fn lay_over_machines(value: Option<&Value>, topology: Option<&mut Topology>, problems: &Problems) {
     let (Some(value), Some(topology)) = (value, topology) else { return };
     for (name, text) in fields::variables("variables", value, problems) {
-        let machines = topology.nodes.iter_mut().filter_map(Node::machine_mut);
+        let machines = topology.nodes.iter_mut().filter_map(TopologyNode::machine_mut);
         let places = machines.filter_map(|machine| machine.variables.get_mut(&name));
         let count = places.map(|place| place.clone_from(&text)).count();
         if count == 0 {
@@ -175,7 +175,7 @@ fn data(
     tables: &Tables<'_>,
     bindings: &Bindings,
     topology: Option<&Topology>,
-) -> Data {
+) -> TrialData {
     let problems = tables.problems;
     let mut value = tables.data.map(|data| substitute(data, bindings, problems));
     if let Some(own) = fields.value("data") {
@@ -189,7 +189,7 @@ fn data(
     }
     let first = topology.and_then(Topology::first);
     let first = first.map_or("primary", |node| node.name.as_str());
-    let data = Data::parse(value.as_ref(), first, tables.folder, problems);
+    let data = TrialData::parse(value.as_ref(), first, tables.folder, problems);
     if let (Some(topology), Some(value)) = (topology, &value) {
         match topology.node(&data.node) {
             None => {

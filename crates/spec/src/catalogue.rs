@@ -57,16 +57,16 @@ pub struct Metric {
     /// Direction that is better.
     pub better: MetricDirection,
     /// Scope of one value.
-    pub scope: Scope,
+    pub scope: MetricScope,
     /// The way it is recorded.
-    pub kind: Kind,
+    pub kind: MetricKind,
     /// Kind of object that a label within it names (a device, a wait event); empty if it has no
     /// labels.
     pub label: &'static str,
     /// Of a percentile, which one, 0 to 1.
     pub quantile: Option<f64>,
     /// Its source.
-    pub source: Source,
+    pub source: MetricOrigin,
     /// Its definition, one line.
     pub says: &'static str,
 }
@@ -242,7 +242,7 @@ impl Metric {
             &m::AUTOVACUUM_RUNS,
             &m::AUTOVACUUM_S,
         ];
-        self.kind != Kind::Total || of_clients.iter().any(|metric| metric.name == self.name)
+        self.kind != MetricKind::Total || of_clients.iter().any(|metric| metric.name == self.name)
     }
 
     /// True if it states the fate of acknowledged transactions: then it says nothing if none was
@@ -271,7 +271,7 @@ pub enum HostGapEffect {
 
 /// Source of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct MetricOrigin {
     /// The part that measures it.
     pub by: MetricSource,
     /// Method of measurement, for people.
@@ -311,7 +311,7 @@ pub enum MetricDirection {
 
 /// Scope of one value of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Scope {
+pub enum MetricScope {
     /// A whole trial.
     Trial,
     /// One workload of a trial, the trial as a whole where that has a meaning, and of some metrics
@@ -327,7 +327,7 @@ pub enum Scope {
 
 /// The way a metric is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum MetricKind {
     /// One figure for a trial, computed once from everything that was measured in it.
     Total,
     /// Read once a second, stored as it is.
@@ -393,16 +393,16 @@ const fn row(
     name: &'static str,
     unit: &'static str,
     better: MetricDirection,
-    scope: Scope,
-    kind: Kind,
-    source: Source,
+    scope: MetricScope,
+    kind: MetricKind,
+    source: MetricOrigin,
     says: &'static str,
 ) -> Metric {
     Metric { name, unit, better, scope, kind, label: "", quantile: None, source, says }
 }
 
-const fn by(by: MetricSource, says: &'static str) -> Source {
-    Source { by, says }
+const fn by(by: MetricSource, says: &'static str) -> MetricOrigin {
+    MetricOrigin { by, says }
 }
 
 /// The same row, of a percentile.

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use history::Level;
+use history::IsolationLevel;
 
 use crate::action;
 use terms::Settings;
 
 use crate::fields::{self, Fields};
-use crate::folder::Folder;
+use crate::folder::StudyFolder;
 use crate::problem::Problems;
 use crate::restore::RestoreCheck;
 use crate::same::{self, SameRows};
@@ -32,7 +32,7 @@ pub enum Check {
     /// The history that clients keep shows nothing that this isolation level forbids.
     History {
         /// The level.
-        level: Level,
+        level: IsolationLevel,
     },
     /// Every row of a PL/Proxy cluster is in the bucket of its key's hash, on the node that the
     /// mapping names, and none that was there is missing: `rows_misplaced` and `rows_lost` are 0.
@@ -54,9 +54,9 @@ pub enum Check {
     Restore(RestoreCheck),
     /// States that a power cut could have left at any moment of the load are made from the log of a
     /// disk, and each is recovered and looked through.
-    Explore(Explore),
+    Explore(StateExploration),
     /// A query is explained, and how long it took and what it read is recorded.
-    Explain(Explain),
+    Explain(ExplainedQuery),
     /// A query of the study's own gives the value that the study expects.
     Sql(SqlCheck),
     /// Two servers have the same rows: `rows_different` is 0.
@@ -132,7 +132,7 @@ impl Check {
 
 /// An exploration of the states that a power cut could have left.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Explore {
+pub struct StateExploration {
     /// The server whose disk kept the log; none for the one that the data were built on.
     pub node: Option<String>,
     /// States to look at.
@@ -150,7 +150,7 @@ pub struct Explore {
 
 /// A query that is explained after a trial.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Explain {
+pub struct ExplainedQuery {
     /// The server that runs it; none for the one that the data were built on.
     pub node: Option<SqlTarget>,
     /// The name of its figures.
@@ -163,13 +163,13 @@ pub struct Explain {
 
 /// `checks`: `"counts"`, `"ledger"`, `{ amcheck = "standby1" }`, `{ history = "serializable" }`,
 /// `{ explain = "SELECT …", as = … }`, `{ sql = "SELECT …", as = …, expect = … }`.
-pub(crate) fn checks(fields: &Fields<'_>, topology: &Topology, folder: &Folder) -> Vec<Check> {
+pub(crate) fn checks(fields: &Fields<'_>, topology: &Topology, folder: &StudyFolder) -> Vec<Check> {
     let values = fields.list("checks").iter();
     values.filter_map(|value| check(value, topology, folder, fields.problems)).collect()
 }
 
 /// Reads a check from the fields of a table; none is a mistake that has been noted.
-type Parse = fn(&Fields<'_>, &Topology, &Folder) -> Option<Check>;
+type Parse = fn(&Fields<'_>, &Topology, &StudyFolder) -> Option<Check>;
 
 /// A check as a table of rows has it.
 pub(crate) struct Row {
@@ -323,7 +323,7 @@ pub(crate) const ROWS: &[Row] = &[
 fn check(
     value: &Value,
     topology: &Topology,
-    folder: &Folder,
+    folder: &StudyFolder,
     problems: &Problems,
 ) -> Option<Check> {
     if let Is::Text(_) = value.is {
@@ -354,7 +354,11 @@ const EVERY_SERVER: &str = "every server now";
 
 /// `{ explore = "primary", states = 500, second_cuts = 20, least = 100, complaints = "SELECT …",
 /// followed = { accounts = "accounts.sql" } }`
-fn explore(fields: &Fields<'_>, topology: &Topology, folder: &Folder) -> Option<Explore> {
+fn explore(
+    fields: &Fields<'_>,
+    topology: &Topology,
+    folder: &StudyFolder,
+) -> Option<StateExploration> {
     let node = action::server(fields, "explore", topology)?;
     if !node.disk.has_log() {
         let span = fields.value("explore").map_or(fields.span(), |value| &value.span);
@@ -372,11 +376,15 @@ fn explore(fields: &Fields<'_>, topology: &Topology, folder: &Folder) -> Option<
         Some((entry.key.clone(), sql_text(&entry.value, folder, fields.problems)?))
     });
     let (node, followed) = (Some(node.name.clone()), followed.collect());
-    Some(Explore { node, states: states?, least, second_cuts, complaints, followed })
+    Some(StateExploration { node, states: states?, least, second_cuts, complaints, followed })
 }
 
 /// `{ explain = "SELECT …", as = "sequential", session = { enable_indexscan = "off" } }`
-fn explain(fields: &Fields<'_>, topology: &Topology, folder: &Folder) -> Option<Explain> {
+fn explain(
+    fields: &Fields<'_>,
+    topology: &Topology,
+    folder: &StudyFolder,
+) -> Option<ExplainedQuery> {
     let sql = fields.required("explain");
     let sql = sql.and_then(|value| sql_text(value, folder, fields.problems));
     fields.required("as");
@@ -386,7 +394,7 @@ fn explain(fields: &Fields<'_>, topology: &Topology, folder: &Folder) -> Option<
         Some(_) => Some(SqlTarget::parse(fields, "on", topology)?),
         None => None,
     };
-    Some(Explain { node, name: name?, sql: sql?, session })
+    Some(ExplainedQuery { node, name: name?, sql: sql?, session })
 }
 
 /// Without a failure among so many states, a share of failing ones above 3 % is ruled out at 95 % (Hanley
@@ -397,11 +405,11 @@ const LEAST_STATES: u32 = 100;
 const STATES_MAX: u32 = 1_000_000;
 
 /// The levels at which a history is judged.
-const LEVELS: &[(&str, Level)] = &[
-    ("read committed", Level::ReadCommitted),
-    ("repeatable read", Level::RepeatableRead),
-    ("serializable", Level::Serializable),
-    ("strict serializable", Level::StrictSerializable),
+const LEVELS: &[(&str, IsolationLevel)] = &[
+    ("read committed", IsolationLevel::ReadCommitted),
+    ("repeatable read", IsolationLevel::RepeatableRead),
+    ("serializable", IsolationLevel::Serializable),
+    ("strict serializable", IsolationLevel::StrictSerializable),
 ];
 
 #[cfg(test)]

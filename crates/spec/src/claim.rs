@@ -6,13 +6,13 @@ use std::sync::Arc;
 use stats::Expectation;
 
 use crate::expect;
-use crate::expression::{Condition, Expression, Fault, Target};
+use crate::expression::{ClaimExpression, Fault, Target, TrialCondition};
 use crate::fields::Fields;
-use crate::folder::Folder;
-use crate::headline::Rank;
+use crate::folder::StudyFolder;
+use crate::headline::ClaimRank;
 use crate::pairs::PairSettings;
 use crate::problem::{Problems, nearest};
-use crate::profile::Profile;
+use crate::profile::StudyProfile;
 use crate::value::Value;
 
 /// Something that is claimed about results.
@@ -27,7 +27,7 @@ pub struct Claim {
     /// Kind of the claim, which says if it must hold everywhere.
     pub kind: ClaimKind,
     /// Its rank among the study's claims.
-    pub rank: Rank,
+    pub rank: ClaimRank,
     /// Of a control: the trials after which a study stops where it has not held by then; none for
     /// all that are planned.
     pub within: Option<usize>,
@@ -43,7 +43,7 @@ pub enum ClaimSubject {
     /// A number made of results, and the interval in which it is expected.
     Value {
         /// The number.
-        value: Expression,
+        value: ClaimExpression,
         /// Range in which it is expected.
         expect: Expectation,
         /// Settings for measuring its points in pairs; none for whole trials.
@@ -54,7 +54,7 @@ pub enum ClaimSubject {
         /// Of how many.
         quantifier: Quantifier,
         /// The condition that is true.
-        condition: Condition,
+        condition: TrialCondition,
         /// The workload or node whose figures are meant; empty for those of the whole trial.
         of: String,
         /// Indices of the points whose trials it speaks of.
@@ -87,7 +87,7 @@ pub enum ClaimKind {
 /// The answer in one sentence, chosen by the first claim's verdict. `{value}`, `{low}`, `{high}`,
 /// `{interval}`, `{published}` and `{n}` are filled in.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct StudyAnswer {
     /// If the first claim holds.
     pub holds: String,
     /// If it does not.
@@ -106,12 +106,12 @@ pub struct AnswerAddition {
     /// The sentence; `{value}`, `{low}`, `{high}`, `{interval}` and `{n}` are filled in.
     pub says: String,
     /// The value.
-    pub value: Expression,
+    pub value: ClaimExpression,
 }
 
 impl ClaimSubject {
     /// The number that it speaks of; none for what is true of trials.
-    pub fn value(&self) -> Option<&Expression> {
+    pub fn value(&self) -> Option<&ClaimExpression> {
         match self {
             ClaimSubject::Value { value, .. } => Some(value),
             ClaimSubject::Every { .. } => None,
@@ -135,7 +135,7 @@ impl Claim {
     pub(crate) fn parse(
         value: &Value,
         text: &str,
-        profile: Profile,
+        profile: StudyProfile,
         targets: &Arc<[Target]>,
         problems: &Problems,
     ) -> Option<Claim> {
@@ -153,7 +153,7 @@ impl Claim {
             problems.hinted(&within.span, "within belongs to kind = \"control\"", hint);
         }
         let is_headline = fields.boolean("headline").unwrap_or(false);
-        let rank = if is_headline { Rank::Headline } else { Rank::Alike };
+        let rank = if is_headline { ClaimRank::Headline } else { ClaimRank::Alike };
         let note = fields.text("note").unwrap_or_default().to_owned();
         let about = about(&fields, text, made, targets);
         fields.finish();
@@ -165,11 +165,11 @@ impl Claim {
     pub(crate) fn of_another_profile(
         value: &Value,
         text: &str,
-        profile: Profile,
+        profile: StudyProfile,
         targets: &Arc<[Target]>,
     ) -> Option<ClaimSubject> {
         // Problems of the claim are reported where it is made.
-        let problems = Problems::of(Folder::STUDY);
+        let problems = Problems::of(StudyFolder::STUDY);
         let fields = Fields::of("a claim", value, &problems)?;
         if made_in(&fields, profile) {
             return None;
@@ -178,23 +178,23 @@ impl Claim {
     }
 }
 
-impl Answer {
+impl StudyAnswer {
     /// Names that may stand in braces.
     const NAMES: [&str; 6] = ["value", "low", "high", "interval", "published", "n"];
 
     pub(crate) fn parse(
         value: &Value,
         text: &str,
-        profile: Profile,
+        profile: StudyProfile,
         targets: &Arc<[Target]>,
         problems: &Problems,
-    ) -> Option<Answer> {
+    ) -> Option<StudyAnswer> {
         let fields = Fields::of("answer", value, problems)?;
         let sentence = |key| sentence(&fields, key);
         let adds = fields.list("adds").iter();
         let adds =
             adds.filter_map(|one| AnswerAddition::parse(one, text, profile, targets, problems));
-        let answer = Answer {
+        let answer = StudyAnswer {
             holds: sentence("holds"),
             fails: sentence("fails"),
             unsure: sentence("unsure"),
@@ -211,7 +211,7 @@ impl AnswerAddition {
     fn parse(
         value: &Value,
         text: &str,
-        profile: Profile,
+        profile: StudyProfile,
         targets: &Arc<[Target]>,
         problems: &Problems,
     ) -> Option<AnswerAddition> {
@@ -223,7 +223,7 @@ impl AnswerAddition {
         let source = written.and_then(|value| crate::fields::text("value", value, problems));
         fields.finish();
         let (written, source) = written.zip(source).filter(|_| made)?;
-        let expression = Expression::parse(source, targets);
+        let expression = ClaimExpression::parse(source, targets);
         let value = expression.map_err(|f| report(f, source, written, text, problems)).ok()?;
         Some(AnswerAddition { says, value })
     }
@@ -233,10 +233,10 @@ impl AnswerAddition {
 fn sentence(fields: &Fields<'_>, key: &'static str) -> String {
     fields.required(key);
     let sentence = fields.text(key).unwrap_or_default();
-    for name in names_in(sentence).filter(|name| !Answer::NAMES.contains(name)) {
+    for name in names_in(sentence).filter(|name| !StudyAnswer::NAMES.contains(name)) {
         let span = fields.value(key).map_or(fields.span(), |value| &value.span);
         let message = format!("an answer has no {{{name}}}");
-        match nearest(name, &Answer::NAMES) {
+        match nearest(name, &StudyAnswer::NAMES) {
             Some(hint) => fields.problems.hinted(span, message, hint),
             None => fields.problems.add(span, message),
         }
@@ -250,9 +250,9 @@ fn names_in(sentence: &str) -> impl Iterator<Item = &str> {
 }
 
 /// True if something with a `profiles` list is part of this profile.
-pub(crate) fn made_in(fields: &Fields<'_>, profile: Profile) -> bool {
+pub(crate) fn made_in(fields: &Fields<'_>, profile: StudyProfile) -> bool {
     let listed = fields.list("profiles");
-    let words: Vec<(&str, Profile)> = Profile::ALL.map(|p| (p.name(), p)).to_vec();
+    let words: Vec<(&str, StudyProfile)> = StudyProfile::ALL.map(|p| (p.name(), p)).to_vec();
     let named = listed
         .iter()
         .filter_map(|value| crate::fields::choice("profiles", value, &words, fields.problems));
@@ -310,7 +310,7 @@ fn about(
                 return None;
             }
             let source = crate::fields::text("value", value, problems)?;
-            let expression = Expression::parse(source, targets);
+            let expression = ClaimExpression::parse(source, targets);
             let expression = expression.map_err(|f| report(f, source, value, text, problems));
             let pairs = pairs.and_then(|pairs| PairSettings::parse(pairs, problems));
             let value = expression.ok()?;
@@ -334,7 +334,7 @@ fn about(
             }
             let key = if quantifier == Quantifier::Every { "every" } else { "some" };
             let source = crate::fields::text(key, every, problems)?;
-            let condition = Condition::parse(source);
+            let condition = TrialCondition::parse(source);
             let condition = condition.map_err(|f| report(f, source, every, text, problems));
             let pattern = fields.text("trials").unwrap_or_default();
             let points: Vec<usize> = targets

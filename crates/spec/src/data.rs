@@ -4,13 +4,13 @@
 use std::path::PathBuf;
 
 use crate::fields::{Fields, VariableValues};
-use crate::folder::Folder;
+use crate::folder::StudyFolder;
 use crate::problem::Problems;
 use crate::value::{Table, Value};
 
 /// The data of a trial. Two trials with equal data on equal topologies can share one build.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Data {
+pub struct TrialData {
     /// Node on which they are built.
     pub node: String,
     /// pgbench's tables, built first.
@@ -20,12 +20,12 @@ pub struct Data {
     /// A file of the user's, loaded after that. No `study.toml` names one: `pgrig compare` does.
     pub file: Option<DataFile>,
     /// The data of a study that is sharded, built after those.
-    pub buckets: Option<Buckets>,
+    pub buckets: Option<BucketedData>,
     /// VariableValues of the script, each written `:name` in it; `rows` is one of them. Workloads have
     /// them too.
     pub variables: VariableValues,
     /// Treatment of the data between trials.
-    pub reset: Reset,
+    pub reset: DataReset,
     /// Relations that are read into memory before the clients come.
     pub warm: Option<WarmedRelations>,
 }
@@ -46,7 +46,7 @@ pub struct PgbenchTables {
 /// Data whose rows belong to keys: in the buckets of a PL/Proxy cluster where the topology has
 /// one, else as a single bucket in schema public.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Buckets {
+pub struct BucketedData {
     /// The tables and functions of one bucket; `{bucket}` stands for its schema.
     pub template: ScriptText,
     /// The rows of one bucket; `{keys}` stands for a query that gives its keys, `{key_max}` for
@@ -82,13 +82,13 @@ pub struct DataFile {
 
 /// Treatment of the data between trials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Reset {
+pub enum DataReset {
     /// Every trial begins with a copy of the data as they were built.
     Clone,
     /// Trials go on with what the ones before have left.
     Keep,
     /// Machines and servers go on as long as they are whole: all their programs run, what they say of themselves is
-    /// true, and each server of the rig's has the role that the topology gives it. Else as [`Reset::Clone`].
+    /// true, and each server of the rig's has the role that the topology gives it. Else as [`DataReset::Clone`].
     Whole,
 }
 
@@ -98,13 +98,13 @@ pub struct WarmedRelations {
     /// Tables and indexes.
     pub relations: Vec<String>,
     /// In this order.
-    pub with: Vec<Warmer>,
+    pub with: Vec<CacheWarmer>,
 }
 
 /// A way to read relations into memory. Each needs its extension, which is created before
 /// warming where it is installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Warmer {
+pub enum CacheWarmer {
     /// pgfincore: into the operating system's cache, and tells what lies there.
     Pgfincore,
     /// pg_prewarm in mode `read`: into the operating system's cache.
@@ -113,29 +113,29 @@ pub enum Warmer {
     PrewarmBuffer,
 }
 
-impl Data {
+impl TrialData {
     pub(crate) fn parse(
         value: Option<&Value>,
         first_node: &str,
-        folder: &Folder,
+        folder: &StudyFolder,
         problems: &Problems,
-    ) -> Data {
+    ) -> TrialData {
         let empty = Value { span: 0..0, is: crate::value::Is::Table(Table::default()) };
         let Some(fields) = Fields::of("data", value.unwrap_or(&empty), problems) else {
-            return Data::none(first_node);
+            return TrialData::none(first_node);
         };
         let mut variables = fields.variables("variables");
         if let Some(rows) = fields.integer("rows", 0..=i64::MAX) {
             variables.insert("rows".to_owned(), rows.to_string());
         }
-        let mut data = Data {
+        let mut data = TrialData {
             node: fields.text("node").unwrap_or(first_node).to_owned(),
             pgbench: fields.value("pgbench").and_then(|v| PgbenchTables::parse(v, problems)),
             script: fields.value("script").and_then(|v| script_file(v, folder, problems)),
             file: None,
-            buckets: fields.value("buckets").and_then(|v| Buckets::parse(v, folder, problems)),
+            buckets: fields.value("buckets").and_then(|v| BucketedData::parse(v, folder, problems)),
             variables,
-            reset: fields.choice("reset", RESETS).unwrap_or(Reset::Clone),
+            reset: fields.choice("reset", RESETS).unwrap_or(DataReset::Clone),
             warm: fields.value("warm").and_then(|value| WarmedRelations::parse(value, problems)),
         };
         fields.finish();
@@ -145,15 +145,15 @@ impl Data {
         data
     }
 
-    fn none(node: &str) -> Data {
-        Data {
+    fn none(node: &str) -> TrialData {
+        TrialData {
             node: node.to_owned(),
             pgbench: None,
             script: None,
             file: None,
             buckets: None,
             variables: VariableValues::new(),
-            reset: Reset::Clone,
+            reset: DataReset::Clone,
             warm: None,
         }
     }
@@ -173,8 +173,8 @@ impl PgbenchTables {
     }
 }
 
-impl Buckets {
-    fn parse(value: &Value, folder: &Folder, problems: &Problems) -> Option<Buckets> {
+impl BucketedData {
+    fn parse(value: &Value, folder: &StudyFolder, problems: &Problems) -> Option<BucketedData> {
         let fields = Fields::of("buckets", value, problems)?;
         let script = |key| script_file(fields.required(key)?, folder, problems);
         let (template, fill) = (script("template"), script("fill"));
@@ -182,7 +182,7 @@ impl Buckets {
         fields.required("keys");
         let keys = fields.integer("keys", 1..=i32::MAX as u32);
         fields.finish();
-        Some(Buckets { template: template?, fill: fill?, keys: keys?, key: key? })
+        Some(BucketedData { template: template?, fill: fill?, keys: keys?, key: key? })
     }
 }
 
@@ -195,10 +195,10 @@ impl WarmedRelations {
             problems.add(fields.span(), "warm names no relations");
         }
         let ways = fields.list("with").iter();
-        let mut with: Vec<Warmer> =
+        let mut with: Vec<CacheWarmer> =
             ways.filter_map(|way| crate::fields::choice("with", way, WARMERS, problems)).collect();
         if with.is_empty() {
-            with.push(Warmer::PrewarmRead);
+            with.push(CacheWarmer::PrewarmRead);
         }
         fields.finish();
         Some(WarmedRelations { relations, with })
@@ -208,7 +208,7 @@ impl WarmedRelations {
 /// The script that a value names: a file of the study's folder.
 pub(crate) fn script_file(
     value: &Value,
-    folder: &Folder,
+    folder: &StudyFolder,
     problems: &Problems,
 ) -> Option<ScriptText> {
     let name = crate::fields::text("script", value, problems)?;
@@ -223,12 +223,12 @@ pub(crate) fn script_file(
     }
 }
 
-const RESETS: &[(&str, Reset)] =
-    &[("clone", Reset::Clone), ("keep", Reset::Keep), ("whole", Reset::Whole)];
+const RESETS: &[(&str, DataReset)] =
+    &[("clone", DataReset::Clone), ("keep", DataReset::Keep), ("whole", DataReset::Whole)];
 const LOGGING: &[(&str, bool)] = &[("logged", false), ("unlogged", true)];
 const SWITCH: &[(&str, bool)] = &[("off", false), ("on", true)];
-const WARMERS: &[(&str, Warmer)] = &[
-    ("pgfincore", Warmer::Pgfincore),
-    ("pg_prewarm:read", Warmer::PrewarmRead),
-    ("pg_prewarm:buffer", Warmer::PrewarmBuffer),
+const WARMERS: &[(&str, CacheWarmer)] = &[
+    ("pgfincore", CacheWarmer::Pgfincore),
+    ("pg_prewarm:read", CacheWarmer::PrewarmRead),
+    ("pg_prewarm:buffer", CacheWarmer::PrewarmBuffer),
 ];

@@ -4,7 +4,7 @@ use terms::WarmUp;
 
 use crate::claim::made_in;
 use crate::fields::{self, Fields};
-use crate::profile::Profile;
+use crate::profile::StudyProfile;
 use crate::value::{Is, Value};
 
 /// A scenario's axes: name and values.
@@ -19,21 +19,23 @@ pub(crate) struct Defaults {
 }
 
 impl Defaults {
-    pub(crate) fn of(profile: Profile) -> Defaults {
+    pub(crate) fn of(profile: StudyProfile) -> Defaults {
         match profile {
-            Profile::Smoke => Defaults { rounds: 1, window_ms: 1_000, warmup: WarmUp::Fixed(500) },
+            StudyProfile::Smoke => {
+                Defaults { rounds: 1, window_ms: 1_000, warmup: WarmUp::Fixed(500) }
+            }
             // Six rounds are the fewest from which a 95 % interval exists.
-            Profile::Quick => Defaults {
+            StudyProfile::Quick => Defaults {
                 rounds: 6,
                 window_ms: 10_000,
                 warmup: WarmUp::Auto { min_ms: 2_000, max_ms: 10_000 },
             },
-            Profile::Published => Defaults {
+            StudyProfile::Published => Defaults {
                 rounds: 6,
                 window_ms: 20_000,
                 warmup: WarmUp::Auto { min_ms: 5_000, max_ms: 20_000 },
             },
-            Profile::Full => Defaults {
+            StudyProfile::Full => Defaults {
                 rounds: 10,
                 window_ms: 60_000,
                 warmup: WarmUp::Auto { min_ms: 10_000, max_ms: 120_000 },
@@ -76,7 +78,7 @@ impl Defaults {
         point: &[(String, String)],
         fields: &Fields<'_>,
         axes: &Axes<'_>,
-        (profile, is_set): (Profile, bool),
+        (profile, is_set): (StudyProfile, bool),
     ) -> Defaults {
         fields.list("points").iter().fold(self, |plan, value| {
             let Some(own) = Fields::of("an entry of points", value, fields.problems) else {

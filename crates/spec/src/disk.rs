@@ -8,7 +8,7 @@ use crate::value::{Is, Value};
 
 /// The disk of a node's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Disk {
+pub enum DiskKind {
     /// The lab's own directory.
     Plain,
     /// A file system of its own on which a power cut loses what was not synced: the file system
@@ -37,24 +37,24 @@ pub enum Disk {
     },
 }
 
-impl Disk {
+impl DiskKind {
     /// True if its power can be cut.
     pub fn can_be_cut(self) -> bool {
-        self != Disk::Plain
+        self != DiskKind::Plain
     }
 
     /// True if it keeps a log of its writes and flushes.
     pub fn has_log(self) -> bool {
-        matches!(self, Disk::CutBlock { log_bytes: Some(_), .. })
+        matches!(self, DiskKind::CutBlock { log_bytes: Some(_), .. })
     }
 
     /// The disks of a server's data with their sizes in bytes: that of the data directory first, then those of parts
     /// of it. None for a plain one.
     pub fn parts(self) -> Vec<(DataPart, u64)> {
         let (main, wal, tablespaces) = match self {
-            Disk::Plain => (None, None, None),
-            Disk::CutFilesystem { size_bytes } => (Some(size_bytes), None, None),
-            Disk::CutBlock { size_bytes, wal_bytes, tablespaces_bytes, .. } => {
+            DiskKind::Plain => (None, None, None),
+            DiskKind::CutFilesystem { size_bytes } => (Some(size_bytes), None, None),
+            DiskKind::CutBlock { size_bytes, wal_bytes, tablespaces_bytes, .. } => {
                 (Some(size_bytes), wal_bytes, tablespaces_bytes)
             }
         };
@@ -70,23 +70,23 @@ impl Disk {
 
     /// True if its tablespaces are on another disk.
     pub fn has_tablespaces_apart(self) -> bool {
-        matches!(self, Disk::CutBlock { tablespaces_bytes: Some(_), .. })
+        matches!(self, DiskKind::CutBlock { tablespaces_bytes: Some(_), .. })
     }
 
     /// `"plain"`, or `{ cut = "block", size = "2GB", sector = 512, lying = false, fs = "xfs" }`.
-    pub(crate) fn parse(value: &Value, problems: &Problems) -> Disk {
+    pub(crate) fn parse(value: &Value, problems: &Problems) -> DiskKind {
         if let Is::Text(_) = value.is {
-            let words = [("plain", Disk::Plain)];
-            return choice("disk", value, &words, problems).unwrap_or(Disk::Plain);
+            let words = [("plain", DiskKind::Plain)];
+            return choice("disk", value, &words, problems).unwrap_or(DiskKind::Plain);
         }
-        let Some(fields) = Fields::of("a disk", value, problems) else { return Disk::Plain };
+        let Some(fields) = Fields::of("a disk", value, problems) else { return DiskKind::Plain };
         fields.required("cut");
         let way = fields.choice("cut", WAYS);
         let size_bytes = size("size", SIZE_MIN, &fields).unwrap_or(SIZE_DEFAULT);
         let disk = match way {
-            None => Disk::Plain,
-            Some(Way::Filesystem) => Disk::CutFilesystem { size_bytes },
-            Some(Way::Block) => Disk::CutBlock {
+            None => DiskKind::Plain,
+            Some(Way::Filesystem) => DiskKind::CutFilesystem { size_bytes },
+            Some(Way::Block) => DiskKind::CutBlock {
                 size_bytes,
                 sector_bytes: sector(&fields),
                 lying: fields.boolean("lying").unwrap_or(false),

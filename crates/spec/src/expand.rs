@@ -8,12 +8,12 @@ use crate::built::Built;
 use crate::check::{self, Check};
 use crate::claim::made_in;
 use crate::fields::{self, Fields};
-use crate::folder::Folder;
+use crate::folder::StudyFolder;
 use crate::named::NamedItem;
-use crate::node::{Node, NodeKind};
+use crate::node::{NodeKind, TopologyNode};
 use crate::patience;
 use crate::phase::{self, ScenarioPhase};
-use crate::point::{Point, PointName, Requirement, UnfitPolicy};
+use crate::point::{MachineRequirement, PointName, TrialPoint, UnfitPolicy};
 use crate::problem::Problems;
 use crate::scenario_workloads;
 use crate::tables::Tables;
@@ -27,7 +27,7 @@ use crate::workload::Workload;
 const POINTS_MAX: usize = 10_000;
 
 /// All points of the profile.
-pub(crate) fn points(tables: &Tables<'_>) -> Vec<Point> {
+pub(crate) fn points(tables: &Tables<'_>) -> Vec<TrialPoint> {
     let default = [default_variant()];
     let variants = if tables.variants.is_empty() { &default } else { tables.variants };
     check_use(tables, variants);
@@ -204,7 +204,7 @@ fn point(
     frame: &Frame<'_>,
     variant: &KeyValue,
     axes: Vec<(&str, &Value)>,
-) -> Option<Point> {
+) -> Option<TrialPoint> {
     let problems = tables.problems;
     let bindings: Bindings =
         axes.iter().map(|(axis, value)| ((*axis).to_owned(), (*value).clone())).collect();
@@ -226,7 +226,7 @@ fn point(
     let table = Table { entries: now };
     let fields = Fields::new("a scenario", &table, frame.span.clone(), problems);
     let workloads = scenario_workloads::workloads(tables, frame.run, variant, &built, &bindings);
-    let made = (tables.profile, tables.folder.files.contains_key(Folder::SET));
+    let made = (tables.profile, tables.folder.files.contains_key(StudyFolder::SET));
     let plan = tables.defaults.or(&fields).at(&axes, &fields, &frame.axes, made);
     let has_rate = workloads.iter().any(|workload| workload.pace.rate().is_some());
     let phase::PhaseEntries { phases, actions } = phase::phases(&fields, has_rate);
@@ -236,7 +236,7 @@ fn point(
     for known in ["says", "run", "over", "variants", "profiles"] {
         fields.entry(known);
     }
-    let point = Point {
+    let point = TrialPoint {
         name: PointName { variant: variant.key.clone(), scenario: frame.name.to_owned(), axes },
         workloads,
         generators: fields.integer("generators", 1..=GENERATORS_MAX).unwrap_or(1),
@@ -278,12 +278,12 @@ fn point(
     Some(point)
 }
 
-fn needs(fields: &Fields<'_>) -> Vec<Requirement> {
+fn needs(fields: &Fields<'_>) -> Vec<MachineRequirement> {
     let values = fields.list("needs").iter();
     values.filter_map(|value| fields::choice("needs", value, NEEDS, fields.problems)).collect()
 }
 
-fn check_ledger(point: &Point, fields: &Fields<'_>) {
+fn check_ledger(point: &TrialPoint, fields: &Fields<'_>) {
     let checked =
         point.checks.iter().any(|check| matches!(check, Check::Ledger { .. } | Check::Explore(_)));
     if checked && point.workloads.iter().all(|workload| workload.ledger.is_none()) {
@@ -293,7 +293,7 @@ fn check_ledger(point: &Point, fields: &Fields<'_>) {
     }
 }
 
-fn check_history(point: &Point, fields: &Fields<'_>) {
+fn check_history(point: &TrialPoint, fields: &Fields<'_>) {
     let checked = point.checks.iter().any(|check| matches!(check, Check::History { .. }));
     let kept = point.workloads.iter().any(|workload| workload.keeps_history);
     let (what, hint) = match (checked, kept) {
@@ -310,7 +310,7 @@ fn check_history(point: &Point, fields: &Fields<'_>) {
 
 /// The axes, and the variables of machines, which stand for themselves until the machines are there.
 fn with_variables(axes: &Bindings, topology: &Topology) -> Bindings {
-    let variables = topology.nodes.iter().filter_map(Node::machine);
+    let variables = topology.nodes.iter().filter_map(TopologyNode::machine);
     let names = variables.flat_map(|machine| machine.variables.keys());
     let span = 0..0;
     let own = names.map(|name| {
@@ -321,12 +321,12 @@ fn with_variables(axes: &Bindings, topology: &Topology) -> Bindings {
 }
 
 /// A check that needs something of its server: checksums, or an archive.
-fn check_nodes_of_checks(point: &Point, fields: &Fields<'_>) {
+fn check_nodes_of_checks(point: &TrialPoint, fields: &Fields<'_>) {
     for check in &point.checks {
-        let (node, is_there, lack): (_, fn(&Node) -> bool, _) = match check {
+        let (node, is_there, lack): (_, fn(&TopologyNode) -> bool, _) = match check {
             Check::Checksums { node: Some(SqlTarget::PrimaryNow) } => continue,
             Check::Checksums { node } => {
-                (node.as_ref().and_then(SqlTarget::name), Node::has_checksums, "checksums")
+                (node.as_ref().and_then(SqlTarget::name), TopologyNode::has_checksums, "checksums")
             }
             Check::Restore(restore) => {
                 if let Some((message, hint)) = restore.lacks(point) {
@@ -347,7 +347,7 @@ fn check_nodes_of_checks(point: &Point, fields: &Fields<'_>) {
 }
 
 /// A client that a pooler refuses gets no figure.
-fn check_poolers(point: &Point, span: &Range<usize>, problems: &Problems) {
+fn check_poolers(point: &TrialPoint, span: &Range<usize>, problems: &Problems) {
     for node in &point.topology.nodes {
         let NodeKind::Pgbouncer(pooler) = &node.kind else { continue };
         let comes = |workload: &&Workload| workload.to.contains(&node.name);
@@ -390,6 +390,6 @@ const GENERATORS_MAX: u32 = 64;
 const LANES_MAX: u32 = 1024;
 
 const ON_LOSS: &[(&str, OnLoss)] = &[("abort", OnLoss::Abort), ("reconnect", OnLoss::Reconnect)];
-const NEEDS: &[(&str, Requirement)] = &[("root", Requirement::Root)];
+const NEEDS: &[(&str, MachineRequirement)] = &[("root", MachineRequirement::Root)];
 const UNFIT: &[(&str, UnfitPolicy)] =
     &[("skip", UnfitPolicy::Skip), ("refuse", UnfitPolicy::Refuse)];

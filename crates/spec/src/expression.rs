@@ -17,21 +17,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use minijinja::value::{Rest, Value};
 use minijinja::{Environment, Error, ErrorKind};
 
-use crate::catalogue::{Metric, Scope, catalogue, metric};
+use crate::catalogue::{Metric, MetricScope, catalogue, metric};
 use crate::phase::ScenarioPhase;
 use crate::point::PointName;
 use crate::problem::nearest;
 
 /// A claim's value.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Expression {
+pub struct ClaimExpression {
     source: String,
-    references: Vec<Reference>,
+    references: Vec<MetricReference>,
 }
 
 /// A metric of a point, as a claim asks for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reference {
+pub struct MetricReference {
     /// The metric.
     pub metric: &'static Metric,
     /// Index of the point in the study.
@@ -91,9 +91,9 @@ pub(crate) struct Target {
     pub(crate) phases: Vec<String>,
 }
 
-impl Expression {
+impl ClaimExpression {
     /// Reads an expression and finds the points that it speaks of.
-    pub(crate) fn parse(source: &str, targets: &Arc<[Target]>) -> Result<Expression, Fault> {
+    pub(crate) fn parse(source: &str, targets: &Arc<[Target]>) -> Result<ClaimExpression, Fault> {
         let found = Arc::new(Mutex::new(Vec::new()));
         if let Some(span) = logic(source) {
             let message =
@@ -130,11 +130,11 @@ impl Expression {
             let message = "the expression speaks of no trial".to_owned();
             return Err(Fault { message, hint: Some(hint), span: None });
         }
-        Ok(Expression { source: source.to_owned(), references })
+        Ok(ClaimExpression { source: source.to_owned(), references })
     }
 
     /// The metrics that it asks for, each once, in the order in which they are asked.
-    pub fn references(&self) -> &[Reference] {
+    pub fn references(&self) -> &[MetricReference] {
         &self.references
     }
 
@@ -143,7 +143,7 @@ impl Expression {
         &self.source
     }
 
-    /// Numerator and denominator, as indices of [`Expression::references`], where the value is one
+    /// Numerator and denominator, as indices of [`ClaimExpression::references`], where the value is one
     /// figure divided by another and nothing else: such a ratio has intervals of its own.
     pub fn ratio(&self) -> Option<(usize, usize)> {
         let (numerator, denominator) = quotient(&self.source)?;
@@ -184,13 +184,13 @@ impl Expression {
 
 /// A statement about single trials: an expression over the names of metrics that is true or false.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Condition {
+pub struct TrialCondition {
     source: String,
     metrics: Vec<&'static Metric>,
 }
 
-impl Condition {
-    pub(crate) fn parse(source: &str) -> Result<Condition, Fault> {
+impl TrialCondition {
+    pub(crate) fn parse(source: &str) -> Result<TrialCondition, Fault> {
         let environment = arithmetic();
         let expression = compile(&environment, source)?;
         let names = expression.undeclared_variables(true).into_iter();
@@ -204,7 +204,7 @@ impl Condition {
         if metrics.is_empty() {
             return Err(plain("the condition speaks of no metric"));
         }
-        let condition = Condition { source: source.to_owned(), metrics };
+        let condition = TrialCondition { source: source.to_owned(), metrics };
         let ones: Vec<f64> = condition.metrics.iter().map(|_| 1.0).collect();
         let value = condition.value(&ones).map_err(|e| fault(&e))?;
         if bool::try_from(value).is_err() {
@@ -299,7 +299,7 @@ fn resolve(
     metric: &'static Metric,
     arguments: &[Value],
     targets: &[Target],
-) -> Result<Reference, Error> {
+) -> Result<MetricReference, Error> {
     let mut texts = arguments.iter().map(Value::as_str);
     let (path, axes) = match (texts.next(), texts.next(), texts.next()) {
         (Some(Some(path)), None, None) => (path, ""),
@@ -363,7 +363,7 @@ fn resolve(
             ScenarioPhase::scope(scope, phase)
         }
     };
-    Ok(Reference { metric, point, scope, call })
+    Ok(MetricReference { metric, point, scope, call })
 }
 
 fn check_phase(metric: &Metric, phase: &str, target: &Target) -> Result<(), Error> {
@@ -409,10 +409,10 @@ fn check_scope(metric: &Metric, scope: &str, target: &Target) -> Result<(), Erro
         _ if scope.is_empty() => return Ok(()),
         // A label is what the server calls it, or an SQLSTATE.
         _ if !metric.label.is_empty() => return Ok(()),
-        Scope::Workload => &target.workloads,
-        Scope::Node => &target.nodes,
-        Scope::Statement => return Ok(()),
-        Scope::Trial | Scope::Machine => {
+        MetricScope::Workload => &target.workloads,
+        MetricScope::Node => &target.nodes,
+        MetricScope::Statement => return Ok(()),
+        MetricScope::Trial | MetricScope::Machine => {
             let message = format!("{} speaks of the whole trial: leave out /{scope}", metric.name);
             return Err(invalid(message));
         }

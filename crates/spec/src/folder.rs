@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// A study's folder. A caller that may read files passes it in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Folder {
+pub struct StudyFolder {
     /// Its name, which is the study's.
     pub name: String,
     /// File name → text; names are relative to the folder, with `/` between parts.
@@ -14,7 +14,7 @@ pub struct Folder {
     pub is_private: bool,
 }
 
-impl Folder {
+impl StudyFolder {
     /// The file that makes a folder a study.
     pub const STUDY: &'static str = "study.toml";
     /// The figures that were published, if any were.

@@ -17,7 +17,7 @@ pub enum WordKind {
 
 /// A word of study.toml.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Word {
+pub struct GlossaryWord {
     /// Its kind.
     pub kind: WordKind,
     /// The word.
@@ -40,18 +40,18 @@ impl WordKind {
 }
 
 /// Every word, those of a kind together.
-pub fn words() -> impl Iterator<Item = Word> {
+pub fn words() -> impl Iterator<Item = GlossaryWord> {
     let nodes = KINDS.iter().map(|kind| {
         let (word, form, says) = (kind.name, kind.form, kind.says);
-        Word { kind: WordKind::Node, word, form, says }
+        GlossaryWord { kind: WordKind::Node, word, form, says }
     });
     let actions = VERBS.iter().map(|verb| {
         let (word, form, says) = (verb.word, verb.form, verb.says);
-        Word { kind: WordKind::Action, word, form, says }
+        GlossaryWord { kind: WordKind::Action, word, form, says }
     });
     let checks = ROWS.iter().map(|row| {
         let (word, form, says) = (row.word, row.form, row.says);
-        Word { kind: WordKind::Check, word, form, says }
+        GlossaryWord { kind: WordKind::Check, word, form, says }
     });
     nodes.chain(actions).chain(checks)
 }

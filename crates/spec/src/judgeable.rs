@@ -5,26 +5,26 @@ use std::fmt;
 use stats::{FAMILY_ERROR, HEADLINE_ROUNDS_MIN, holm, sign_test};
 
 use crate::claim::{Claim, ClaimSubject};
-use crate::folder::Folder;
-use crate::headline::Rank;
-use crate::problem::Problem;
-use crate::profile::Profile;
+use crate::folder::StudyFolder;
+use crate::headline::ClaimRank;
+use crate::problem::StudyProblem;
+use crate::profile::StudyProfile;
 use crate::study::Study;
 
 /// The claims about a value that cannot get a verdict in any profile that makes them, and those marked as
 /// headlines that cannot get one in some profile, each at its place in the file: they have too few rounds for an
 /// interval, or too few for the correction for several claims. None for a folder that is no study.
-pub fn never_judged(folder: &Folder) -> Vec<Problem> {
+pub fn never_judged(folder: &StudyFolder) -> Vec<StudyProblem> {
     // What stands against a claim in the profile that does most for it, by its place; against a headline in the
     // profile that does least.
-    let mut found: Vec<(Problem, Obstacle, Judge)> = Vec::new();
+    let mut found: Vec<(StudyProblem, Obstacle, Judge)> = Vec::new();
     // Figures of profile smoke mean nothing, and no claim expects a verdict from it.
-    for profile in Profile::of(folder).filter(|profile| *profile != Profile::Smoke) {
+    for profile in StudyProfile::of(folder).filter(|profile| *profile != StudyProfile::Smoke) {
         let Ok(study) = Study::parse(folder, profile) else { continue };
         let values = values(&study);
         for (index, (claim, value)) in values.iter().enumerate() {
             let Claim { span, rank, .. } = &study.claims[*claim];
-            let is_headline = *rank == Rank::Headline;
+            let is_headline = *rank == ClaimRank::Headline;
             let judge = if is_headline { Judge::One(profile) } else { Judge::Any };
             let obstacle = obstacle(value, &values, index);
             match found.iter_mut().find(|(known, ..)| known.span == *span) {
@@ -40,9 +40,9 @@ pub fn never_judged(folder: &Folder) -> Vec<Problem> {
                     }
                 }
                 None => {
-                    let file = Folder::STUDY.to_owned();
+                    let file = StudyFolder::STUDY.to_owned();
                     let (span, message) = (span.clone(), String::new());
-                    found.push((Problem { file, span, message, hint: None }, obstacle, judge));
+                    found.push((StudyProblem { file, span, message, hint: None }, obstacle, judge));
                 }
             }
         }
@@ -53,7 +53,7 @@ pub fn never_judged(folder: &Folder) -> Vec<Problem> {
             "write rounds = {{ smoke = 1, quick = {rounds}, full = {rounds} }}, or more, in the \
              scenarios that it speaks of"
         );
-        Some(Problem { message, hint: Some(hint), ..problem })
+        Some(StudyProblem { message, hint: Some(hint), ..problem })
     });
     problems.collect()
 }
@@ -89,7 +89,7 @@ enum Judge {
     /// Any that makes it.
     Any,
     /// This one: it is a headline there.
-    One(Profile),
+    One(StudyProfile),
 }
 
 impl fmt::Display for Judge {

@@ -1,11 +1,11 @@
 //! study.toml and what it means: a [`Study`], and the catalogue of metrics.
 //!
-//! A study is data. Its folder comes in as text ([`Folder`]), is read in one [`Profile`], and
-//! becomes a [`Study`] in which every name is that of something; or a list of [`Problem`]s, each with
+//! A study is data. Its folder comes in as text ([`StudyFolder`]), is read in one [`StudyProfile`], and
+//! becomes a [`Study`] in which every name is that of something; or a list of [`StudyProblem`]s, each with
 //! its place in the file.
 //!
-//! Reading order: [`Study`] and its [`Point`]s are what a study is; `value` → `expand` is how the
-//! file becomes that; [`Claim`] and [`Expression`] are what it asserts.
+//! Reading order: [`Study`] and its [`TrialPoint`]s are what a study is; `value` → `expand` is how the
+//! file becomes that; [`Claim`] and [`ClaimExpression`] are what it asserts.
 //!
 //! Limits: no clock, no file, no database. The preflight decides if a study fits a machine; the crate
 //! `script` parses scripts.
@@ -78,47 +78,49 @@ mod value;
 
 pub use action::{Action, ActionTarget, ProcessVerb, RejoinBy, ServerFiles};
 pub use catalogue::{
-    HostGapEffect, Kind, Metric, MetricDirection, MetricSource, Scope, Source, catalogue, metric,
-    metrics, statement_label,
+    HostGapEffect, Metric, MetricDirection, MetricKind, MetricOrigin, MetricScope, MetricSource,
+    catalogue, metric, metrics, statement_label,
 };
-pub use check::{Check, Explain, Explore, LooksAt};
-pub use claim::{Answer, AnswerAddition, Claim, ClaimKind, ClaimSubject, Quantifier};
+pub use check::{Check, ExplainedQuery, LooksAt, StateExploration};
+pub use claim::{AnswerAddition, Claim, ClaimKind, ClaimSubject, Quantifier, StudyAnswer};
 pub use data::{
-    Buckets, Data, DataFile, PgbenchTables, Reset, ScriptText, WarmedRelations, Warmer,
+    BucketedData, CacheWarmer, DataFile, DataReset, PgbenchTables, ScriptText, TrialData,
+    WarmedRelations,
 };
 pub use defaults::ROUNDS_MAX;
-pub use disk::Disk;
+pub use disk::DiskKind;
 pub use duration::parse_ms as duration_ms;
-pub use expression::{Condition, Expression, Reference};
+pub use expression::{ClaimExpression, MetricReference, TrialCondition};
 pub use fields::VariableValues;
-pub use folder::Folder;
-pub use glossary::{Word, WordKind, words};
-pub use headline::Rank;
+pub use folder::StudyFolder;
+pub use glossary::{GlossaryWord, WordKind, words};
+pub use headline::ClaimRank;
 pub use initdb::InitdbOption;
 pub use judgeable::never_judged;
-pub use link::{Link, LinkKind};
-pub use machine::{Machine, ManagedServer, Process, Ready, ReadyWhen, dotted};
+pub use link::{LinkKind, NodeLink};
+pub use machine::{MachineNode, MachineProgram, ManagedServer, ReadyCondition, ReadyWhen, dotted};
 pub use named::NamedItem;
 pub use nemesis::{NemesisPlan, NemesisSettings, invariants_of};
 pub use node::{
-    ArchiveBy, Guard, Node, NodeKind, Pgbouncer, Plproxy, Quorum, QuorumWay, Role, Subscription,
-    SubscriptionBegin, SubscriptionOrigin, SubscriptionStreaming,
+    ArchiveBy, GuardNode, NodeKind, PgbouncerNode, PlproxyNode, PostgresRole, QuorumWay,
+    StandbyQuorum, Subscription, SubscriptionBegin, SubscriptionOrigin, SubscriptionStreaming,
+    TopologyNode,
 };
 pub use pairing::{PairedClaim, Pairing};
 pub use pairs::PairSettings;
 pub use patience::CapacitySearch;
 pub use phase::ScenarioPhase;
 pub use plan::ScheduledTrial;
-pub use point::{Point, PointName, Requirement, UnfitPolicy};
-pub use problem::{PROBLEMS_MAX, Problem, nearest};
-pub use profile::Profile;
-pub use published::Published;
+pub use point::{MachineRequirement, PointName, TrialPoint, UnfitPolicy};
+pub use problem::{PROBLEMS_MAX, StudyProblem, nearest};
+pub use profile::StudyProfile;
+pub use published::PublishedFigure;
 pub use restore::{RestoreCheck, RestoreTarget, RestoreTimeline};
 pub use same::SameRows;
-pub use script::{Protocol, Syntax};
+pub use script::{Protocol, ScriptSyntax};
 pub use sql_check::{ExpectedValue, SqlCheck};
 pub use study::Study;
-pub use table::{Column, Figure, Row, Table};
+pub use table::{ColumnFigure, StudyTable, TableColumn, TableRow};
 pub use template::{explore_template, template};
 pub use terms::Settings;
 pub use terms::{
@@ -126,9 +128,9 @@ pub use terms::{
     OnLoss, Pace, PoolMode, RequestKind, RetryPause, RetryPolicy, StopMode, SwallowedFlushes,
     WarmUp,
 };
-pub use throttle::Throttle;
-pub use timeline::{AwaitedCondition, AwaitedState, Step, TimelineEntry};
+pub use throttle::NodeThrottle;
+pub use timeline::{AwaitedCondition, AwaitedState, SqlStep, TimelineEntry};
 pub use topology::Topology;
-pub use twin::Twin;
+pub use twin::TwinPoint;
 pub use whom::SqlTarget;
-pub use workload::{Builtin, Ledger, Script, ScriptSource, Workload};
+pub use workload::{BuiltinWorkload, LedgerLayout, ScriptShare, ScriptSource, Workload};

@@ -2,13 +2,13 @@
 
 use crate::duration;
 use crate::fields::{self, Fields};
-use crate::node::Node;
+use crate::node::TopologyNode;
 use crate::problem::Problems;
 use crate::value::{KeyValue, Value, is_name};
 
 /// The network between two nodes of which one connects to the other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Link {
+pub struct NodeLink {
     /// Its name in the topology.
     pub name: String,
     /// Its two ends. Of a cut in one direction the second is the far end.
@@ -30,9 +30,13 @@ pub enum LinkKind {
     Namespace,
 }
 
-impl Link {
+impl NodeLink {
     /// Of a study's `links`; its ends are nodes of the topology of which one connects to the other.
-    pub(crate) fn parse(entry: &KeyValue, nodes: &[Node], problems: &Problems) -> Option<Link> {
+    pub(crate) fn parse(
+        entry: &KeyValue,
+        nodes: &[TopologyNode],
+        problems: &Problems,
+    ) -> Option<NodeLink> {
         if !is_name(&entry.key) {
             problems.add(&entry.key_span, format!("\"{}\" cannot be a name", entry.key));
         }
@@ -40,7 +44,7 @@ impl Link {
         fields.required("between");
         // A timeline that names the link must not be told that it does not exist.
         let between = between(&fields, nodes).unwrap_or_default();
-        let link = Link {
+        let link = NodeLink {
             name: entry.key.clone(),
             between,
             delay_us: fields
@@ -50,7 +54,7 @@ impl Link {
             bandwidth_bits: fields.value("bandwidth").and_then(|v| bandwidth(v, problems)),
             by: fields.choice("by", KINDS).unwrap_or(LinkKind::Relay),
         };
-        let is_at_tcp = |node: &&Node| node.by_tcp && link.between.contains(&node.name);
+        let is_at_tcp = |node: &&TopologyNode| node.by_tcp && link.between.contains(&node.name);
         if let (Some(node), Some(by)) = (nodes.iter().find(is_at_tcp), fields.value("by"))
             && link.by == LinkKind::Namespace
         {
@@ -80,7 +84,7 @@ pub(crate) fn delay_us(key: &str, value: &Value, problems: &Problems) -> Option<
     }
 }
 
-fn between(fields: &Fields<'_>, nodes: &[Node]) -> Option<[String; 2]> {
+fn between(fields: &Fields<'_>, nodes: &[TopologyNode]) -> Option<[String; 2]> {
     let problems = fields.problems;
     let ends = fields.texts("between");
     let [(one, _), (other, _)] = &ends[..] else {

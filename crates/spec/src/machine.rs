@@ -10,23 +10,23 @@ use terms::EndSignal;
 
 use crate::data::{ScriptText, script_file};
 use crate::fields::{Fields, VariableValues};
-use crate::folder::Folder;
+use crate::folder::StudyFolder;
 use crate::problem::Problems;
 use crate::value::{KeyValue, Value, is_name};
 
 /// A node that is made of programs which the study names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Machine {
+pub struct MachineNode {
     /// True if it has a network namespace, with an address of its own.
     pub has_network: bool,
     /// Its programs, in the order in which they are started.
-    pub processes: Vec<Process>,
+    pub processes: Vec<MachineProgram>,
     /// The PostgreSQL server that one of its programs starts.
     pub server: Option<ManagedServer>,
     /// The connection string of clients that go there; none where they cannot.
     pub clients: Option<String>,
     /// The condition that must hold before a trial begins.
-    pub ready: Option<Ready>,
+    pub ready: Option<ReadyCondition>,
     /// Packages of the distribution that it needs.
     pub packages: Vec<String>,
     /// The roles of the ports that it gets.
@@ -37,7 +37,7 @@ pub struct Machine {
 
 /// A program of a machine.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Process {
+pub struct MachineProgram {
     /// Its name on the machine.
     pub name: String,
     /// The program and its arguments.
@@ -47,7 +47,7 @@ pub struct Process {
     /// Its files by their names in its directory, with the texts of the study's.
     pub files: Vec<(String, ScriptText)>,
     /// The condition that holds once it has started.
-    pub ready: Option<Ready>,
+    pub ready: Option<ReadyCondition>,
     /// The signal that asks it to end.
     pub ends_by: EndSignal,
     /// True if it runs as root.
@@ -69,7 +69,7 @@ pub struct ManagedServer {
 
 /// A condition that is waited for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ready {
+pub struct ReadyCondition {
     /// The condition.
     pub when: ReadyWhen,
     /// Time limit of the wait for it, in milliseconds.
@@ -89,12 +89,12 @@ pub enum ReadyWhen {
     Log(String),
 }
 
-impl Process {
+impl MachineProgram {
     /// The name that means the server which a process has started.
     pub const SERVER: &'static str = "server";
 }
 
-impl Machine {
+impl MachineNode {
     /// Its texts, in which nodes and what they have are named.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         let processes = self.processes.iter();
@@ -102,7 +102,7 @@ impl Machine {
             .flat_map(|process| {
                 let environment = process.environment.values().map(String::as_str);
                 let files = process.files.iter().map(|(_, file)| file.text.as_str());
-                let ready = process.ready.as_ref().map(Ready::text);
+                let ready = process.ready.as_ref().map(ReadyCondition::text);
                 process
                     .command
                     .iter()
@@ -112,11 +112,11 @@ impl Machine {
                     .chain(ready)
             })
             .chain(self.clients.as_deref())
-            .chain(self.ready.as_ref().map(Ready::text))
+            .chain(self.ready.as_ref().map(ReadyCondition::text))
     }
 
     /// `kind = "machine"`: several programs and an address.
-    pub(crate) fn several(fields: &Fields<'_>, folder: &Folder) -> Option<Machine> {
+    pub(crate) fn several(fields: &Fields<'_>, folder: &StudyFolder) -> Option<MachineNode> {
         let named = fields.named("processes");
         if named.is_empty() {
             let hint = "add processes.NAME = { command = [\"PROGRAM\", \"ARGUMENT\"] }";
@@ -124,27 +124,32 @@ impl Machine {
         }
         let processes = named.iter().filter_map(|entry| process(entry, folder, fields.problems));
         let processes = processes.collect();
-        Some(Machine { has_network: true, processes, ..Machine::common(fields) })
+        Some(MachineNode { has_network: true, processes, ..MachineNode::common(fields) })
     }
 
     /// `kind = "process"`: one program on the loopback.
-    pub(crate) fn one(name: &str, fields: &Fields<'_>, folder: &Folder) -> Option<Machine> {
+    pub(crate) fn one(
+        name: &str,
+        fields: &Fields<'_>,
+        folder: &StudyFolder,
+    ) -> Option<MachineNode> {
         let process = process_of(name, fields, folder)?;
         let ports = fields.texts("ports").into_iter().map(|(name, _)| name).collect();
-        Some(Machine { ports, processes: vec![process], ..Machine::common(fields) })
+        Some(MachineNode { ports, processes: vec![process], ..MachineNode::common(fields) })
     }
 
     /// `kind = "route"`: a connection string with a name.
-    pub(crate) fn route(fields: &Fields<'_>) -> Option<Machine> {
+    pub(crate) fn route(fields: &Fields<'_>) -> Option<MachineNode> {
         fields.required("clients")?;
-        Some(Machine::common(fields))
+        Some(MachineNode::common(fields))
     }
 
-    fn common(fields: &Fields<'_>) -> Machine {
+    fn common(fields: &Fields<'_>) -> MachineNode {
         let server = fields.value("server").and_then(|value| server(value, fields.problems));
         // That of a process is the node's own.
-        let ready = fields.value("ready").and_then(|value| Ready::parse(value, fields.problems));
-        Machine {
+        let ready =
+            fields.value("ready").and_then(|value| ReadyCondition::parse(value, fields.problems));
+        MachineNode {
             has_network: false,
             processes: Vec::new(),
             server,
@@ -183,18 +188,18 @@ fn is_package(text: &str) -> bool {
         && is_of(rest, "+.-~:=/")
 }
 
-fn process(entry: &KeyValue, folder: &Folder, problems: &Problems) -> Option<Process> {
-    if !is_name(&entry.key) || entry.key == Process::SERVER {
+fn process(entry: &KeyValue, folder: &StudyFolder, problems: &Problems) -> Option<MachineProgram> {
+    if !is_name(&entry.key) || entry.key == MachineProgram::SERVER {
         problems.add(&entry.key_span, format!("\"{}\" cannot be a process", entry.key));
     }
     let fields = Fields::of("a process", &entry.value, problems)?;
     let mut process = process_of(&entry.key, &fields, folder)?;
-    process.ready = fields.value("ready").and_then(|value| Ready::parse(value, problems));
+    process.ready = fields.value("ready").and_then(|value| ReadyCondition::parse(value, problems));
     fields.finish();
     Some(process)
 }
 
-fn process_of(name: &str, fields: &Fields<'_>, folder: &Folder) -> Option<Process> {
+fn process_of(name: &str, fields: &Fields<'_>, folder: &StudyFolder) -> Option<MachineProgram> {
     let problems = fields.problems;
     fields.required("command")?;
     let command = fields.texts("command").into_iter().map(|(word, _)| word).collect();
@@ -205,7 +210,7 @@ fn process_of(name: &str, fields: &Fields<'_>, folder: &Folder) -> Option<Proces
         }
         Some((entry.key.clone(), script_file(&entry.value, folder, problems)?))
     });
-    Some(Process {
+    Some(MachineProgram {
         name: name.to_owned(),
         command,
         files: files.collect(),
@@ -233,8 +238,8 @@ fn server(value: &Value, problems: &Problems) -> Option<ManagedServer> {
     Some(server)
 }
 
-impl Ready {
-    fn parse(value: &Value, problems: &Problems) -> Option<Ready> {
+impl ReadyCondition {
+    fn parse(value: &Value, problems: &Problems) -> Option<ReadyCondition> {
         let fields = Fields::of("ready", value, problems)?;
         let text = |key| fields.text(key).map(str::to_owned);
         let found: Vec<ReadyWhen> = [
@@ -250,7 +255,7 @@ impl Ready {
         let span = fields.span().clone();
         fields.finish();
         match <[ReadyWhen; 1]>::try_from(found) {
-            Ok([when]) => Some(Ready { when, within_ms }),
+            Ok([when]) => Some(ReadyCondition { when, within_ms }),
             Err(_) => {
                 let hint = "write ready = { port = \"{self.address}:5432\" }, or sql, http or log";
                 problems.hinted(&span, "ready: one condition", hint);

@@ -8,10 +8,10 @@ use crate::action::{Action, ActionTarget};
 use crate::check::Check;
 use crate::claim::{Claim, ClaimKind, ClaimSubject};
 use crate::duration;
-use crate::expression::Condition;
+use crate::expression::TrialCondition;
 use crate::fields::{self, Fields};
-use crate::folder::Folder;
-use crate::point::Point;
+use crate::folder::StudyFolder;
+use crate::point::TrialPoint;
 use crate::problem::Problems;
 use crate::topology::Topology;
 use crate::value::{Is, KeyValue, Table, Value};
@@ -79,14 +79,14 @@ impl NemesisSettings {
     /// Reads `[nemesis]`; the topologies are those of `points` that its `trial` means. A profile may have no such point.
     pub(crate) fn parse(
         value: &Value,
-        points: &[Point],
-        folder: &Folder,
+        points: &[TrialPoint],
+        folder: &StudyFolder,
         problems: &Problems,
     ) -> Option<NemesisSettings> {
         let fields = Fields::of("a nemesis", value, problems)?;
         let trial = fields.text("trial").map(str::to_owned);
-        let is_meant = |point: &&Point| trial.as_deref().is_none_or(|it| point.name.fits(it));
-        let meant: Vec<&Point> = points.iter().filter(is_meant).collect();
+        let is_meant = |point: &&TrialPoint| trial.as_deref().is_none_or(|it| point.name.fits(it));
+        let meant: Vec<&TrialPoint> = points.iter().filter(is_meant).collect();
         let read = |key: &'static str| fields.value(key).and_then(|it| range(key, it, problems));
         let nemesis = NemesisSettings {
             promises: promises(&fields, &meant),
@@ -107,7 +107,7 @@ impl NemesisSettings {
     ///
     /// # Errors
     /// Nothing can be drawn: no fault has a victim, or the window is too short.
-    pub fn plan(&self, point: &Point) -> Result<NemesisPlan, String> {
+    pub fn plan(&self, point: &TrialPoint) -> Result<NemesisPlan, String> {
         let topology = &point.topology;
         let all = shipped::faults(topology);
         let words = self.faults.iter().flat_map(|word| match word {
@@ -230,10 +230,10 @@ fn victim(name: &str) -> FaultVictim {
     FaultVictim { name: name.to_owned(), is_role }
 }
 
-fn promises(fields: &Fields<'_>, meant: &[&Point]) -> Vec<String> {
+fn promises(fields: &Fields<'_>, meant: &[&TrialPoint]) -> Vec<String> {
     let mut read = Vec::new();
     for (text, span) in fields.texts("promises") {
-        match Condition::parse(&text) {
+        match TrialCondition::parse(&text) {
             Err(fault) => match fault.hint {
                 Some(hint) => fields.problems.hinted(&span, fault.message, hint),
                 None => fields.problems.add(&span, fault.message),
@@ -255,7 +255,7 @@ fn promises(fields: &Fields<'_>, meant: &[&Point]) -> Vec<String> {
     read
 }
 
-fn faults(fields: &Fields<'_>, meant: &[&Point], folder: &Folder) -> Vec<FaultWord> {
+fn faults(fields: &Fields<'_>, meant: &[&TrialPoint], folder: &StudyFolder) -> Vec<FaultWord> {
     let problems = fields.problems;
     let values = fields.list("faults").iter();
     let read = values.filter_map(|value| match &value.is {
@@ -277,8 +277,8 @@ fn faults(fields: &Fields<'_>, meant: &[&Point], folder: &Folder) -> Vec<FaultWo
 
 fn own_fault(
     value: &Value,
-    meant: &[&Point],
-    folder: &Folder,
+    meant: &[&TrialPoint],
+    folder: &StudyFolder,
     problems: &Problems,
 ) -> Option<FaultForm> {
     let fields = Fields::of("a fault", value, problems)?;
@@ -312,7 +312,7 @@ fn check_form(
     form: &FaultForm,
     span: &Range<usize>,
     topology: &Topology,
-    folder: &Folder,
+    folder: &StudyFolder,
     problems: &Problems,
 ) {
     let victims = match form.victims.is_empty() {
@@ -337,7 +337,7 @@ fn check_form(
 }
 
 /// Names of nodes and links of the topologies that are meant, or roles.
-fn victims(fields: &Fields<'_>, key: &'static str, meant: &[&Point]) -> Vec<String> {
+fn victims(fields: &Fields<'_>, key: &'static str, meant: &[&TrialPoint]) -> Vec<String> {
     let topologies = || meant.iter().map(|point| &point.topology);
     let roles = [SqlTarget::PRIMARY_NOW, ActionTarget::STANDBY_NOW];
     let named = topologies().flat_map(|it| {

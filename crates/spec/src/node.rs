@@ -4,15 +4,15 @@ use std::path::PathBuf;
 
 use terms::SwallowedFlushes;
 
-use crate::disk::Disk;
+use crate::disk::DiskKind;
 use terms::Settings;
 
 use crate::fields::{Fields, choice};
-use crate::folder::Folder;
+use crate::folder::StudyFolder;
 use crate::initdb::InitdbOption;
-use crate::machine::Machine;
+use crate::machine::MachineNode;
 use crate::problem::Problems;
-use crate::throttle::Throttle;
+use crate::throttle::NodeThrottle;
 use crate::value::{Is, Value};
 
 mod guard;
@@ -22,17 +22,17 @@ mod plproxy;
 mod postgres;
 mod subscription;
 
-pub use guard::Guard;
-pub use pgbouncer::Pgbouncer;
-pub use plproxy::Plproxy;
-pub use postgres::{Quorum, QuorumWay, Role};
+pub use guard::GuardNode;
+pub use pgbouncer::PgbouncerNode;
+pub use plproxy::PlproxyNode;
+pub use postgres::{PostgresRole, QuorumWay, StandbyQuorum};
 pub use subscription::{
     Subscription, SubscriptionBegin, SubscriptionOrigin, SubscriptionStreaming,
 };
 
 /// One node of a topology.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Node {
+pub struct TopologyNode {
     /// Its name in the topology.
     pub name: String,
     /// The name that study.toml gives it: the same, unless `count` makes several of one.
@@ -45,9 +45,9 @@ pub struct Node {
     /// Extensions to create in its database before the data are built.
     pub extensions: Vec<String>,
     /// The disk of its data.
-    pub disk: Disk,
+    pub disk: DiskKind,
     /// Limits of its reads and writes while clients are there; none where it may be as fast as it can.
-    pub throttle: Option<Throttle>,
+    pub throttle: Option<NodeThrottle>,
     /// True if clients reach it by TCP on loopback and not by a Unix socket.
     pub by_tcp: bool,
     /// Options of initdb, which makes its data directory, or the one that a standby's is a copy of.
@@ -70,15 +70,15 @@ pub struct Node {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NodeKind {
     /// A PostgreSQL server.
-    Postgres(Role),
+    Postgres(PostgresRole),
     /// A PgBouncer in front of a server.
-    Pgbouncer(Pgbouncer),
+    Pgbouncer(PgbouncerNode),
     /// `pgrig guard`, watching over a primary's synchronous replication.
-    Guard(Guard),
+    Guard(GuardNode),
     /// A PostgreSQL server with PL/Proxy, in front of the servers that hold the data.
-    Plproxy(Plproxy),
+    Plproxy(PlproxyNode),
     /// Programs that the study names.
-    Machine(Box<Machine>),
+    Machine(Box<MachineNode>),
 }
 
 /// What keeps the archive of a server's WAL.
@@ -98,14 +98,14 @@ pub(crate) enum References<'n> {
     All(&'n mut Vec<String>),
 }
 
-impl Node {
+impl TopologyNode {
     /// True if it is a PostgreSQL server, PL/Proxy's included.
     pub fn is_postgres(&self) -> bool {
         matches!(self.kind, NodeKind::Postgres(_) | NodeKind::Plproxy(_))
     }
 
     /// The machine, the process or the route, if it is one.
-    pub fn machine(&self) -> Option<&Machine> {
+    pub fn machine(&self) -> Option<&MachineNode> {
         match &self.kind {
             NodeKind::Machine(machine) => Some(machine),
             _ => None,
@@ -113,7 +113,7 @@ impl Node {
     }
 
     /// The same, to be changed.
-    pub(crate) fn machine_mut(&mut self) -> Option<&mut Machine> {
+    pub(crate) fn machine_mut(&mut self) -> Option<&mut MachineNode> {
         match &mut self.kind {
             NodeKind::Machine(machine) => Some(machine),
             _ => None,
@@ -132,13 +132,13 @@ impl Node {
 
     /// True if its data may lie on a disk of their own: those of a server of the rig's, or of a machine's.
     pub(crate) fn may_have_disk(&self) -> bool {
-        let has_server = |machine: &Machine| machine.has_network && machine.server.is_some();
+        let has_server = |machine: &MachineNode| machine.has_network && machine.server.is_some();
         self.is_postgres() || self.machine().is_some_and(has_server)
     }
 
     /// Gives it the disk that study.toml describes.
     pub(crate) fn take_disk(&mut self, value: &Value, problems: &Problems) {
-        self.disk = Disk::parse(value, problems);
+        self.disk = DiskKind::parse(value, problems);
         let is_more = self.disk.has_log() || self.disk.has_parts_apart();
         if is_more && self.machine().is_some() {
             let message = "the disk of a machine keeps no log, and has all its data";
@@ -149,7 +149,7 @@ impl Node {
     /// The server that it follows, if it is a standby.
     pub fn follows(&self) -> Option<&str> {
         match &self.kind {
-            NodeKind::Postgres(Role::Standby { of, .. }) => Some(of),
+            NodeKind::Postgres(PostgresRole::Standby { of, .. }) => Some(of),
             _ => None,
         }
     }
@@ -163,9 +163,11 @@ impl Node {
     /// The nodes that it connects to by itself.
     pub fn connects_to(&self) -> Vec<&str> {
         match &self.kind {
-            NodeKind::Postgres(Role::Primary { .. }) => self.upstream().into_iter().collect(),
+            NodeKind::Postgres(PostgresRole::Primary { .. }) => {
+                self.upstream().into_iter().collect()
+            }
             NodeKind::Machine(_) => Vec::new(),
-            NodeKind::Postgres(Role::Standby { of, .. }) => vec![of],
+            NodeKind::Postgres(PostgresRole::Standby { of, .. }) => vec![of],
             NodeKind::Pgbouncer(pooler) => vec![&pooler.to],
             NodeKind::Guard(guard) => vec![&guard.to],
             NodeKind::Plproxy(proxy) => match proxy.through.is_empty() {
@@ -178,12 +180,14 @@ impl Node {
     /// The names by which it refers to others, to be replaced, with their fields.
     pub(crate) fn references(&mut self) -> Vec<(&'static str, References<'_>)> {
         match &mut self.kind {
-            NodeKind::Postgres(Role::Primary { .. }) => {
+            NodeKind::Postgres(PostgresRole::Primary { .. }) => {
                 let to = self.subscribes.as_mut().map(|subscription| &mut subscription.to);
                 to.map(|to| ("subscribes", References::One(to))).into_iter().collect()
             }
             NodeKind::Machine(_) => Vec::new(),
-            NodeKind::Postgres(Role::Standby { of, .. }) => vec![("of", References::One(of))],
+            NodeKind::Postgres(PostgresRole::Standby { of, .. }) => {
+                vec![("of", References::One(of))]
+            }
             NodeKind::Pgbouncer(pooler) => vec![("to", References::One(&mut pooler.to))],
             NodeKind::Guard(guard) => vec![("to", References::One(&mut guard.to))],
             NodeKind::Plproxy(proxy) => vec![
@@ -216,14 +220,14 @@ impl Node {
     }
 
     /// A PostgreSQL server that takes writes.
-    pub(crate) fn primary(name: &str) -> Node {
-        Node {
+    pub(crate) fn primary(name: &str) -> TopologyNode {
+        TopologyNode {
             name: name.to_owned(),
             group: name.to_owned(),
-            kind: NodeKind::Postgres(Role::Primary { sync: None }),
+            kind: NodeKind::Postgres(PostgresRole::Primary { sync: None }),
             settings: Settings::new(),
             extensions: Vec::new(),
-            disk: Disk::Plain,
+            disk: DiskKind::Plain,
             throttle: None,
             by_tcp: false,
             initdb: Vec::new(),
@@ -241,20 +245,21 @@ impl Node {
     pub(crate) fn parse(
         name: &str,
         value: &Value,
-        folder: &Folder,
+        folder: &StudyFolder,
         problems: &Problems,
-    ) -> Vec<Node> {
+    ) -> Vec<TopologyNode> {
         // `primary = {}` and `primary = "postgres"` say the same.
         if let Is::Text(_) = value.is {
             let kind = choice("kind", value, BARE_KINDS, problems);
-            return kind.map(|()| Node::primary(name)).into_iter().collect();
+            return kind.map(|()| TopologyNode::primary(name)).into_iter().collect();
         }
         let Some(fields) = Fields::of("a node", value, problems) else { return Vec::new() };
         let words: Vec<(&str, &KindWord)> = KINDS.iter().map(|word| (word.name, word)).collect();
         let word = fields.choice("kind", &words).unwrap_or(&postgres::WORD);
         let kind = (word.parse)(name, &fields, folder);
         let is_postgres = matches!(kind, Some(NodeKind::Postgres(_) | NodeKind::Plproxy(_)) | None);
-        let mut node = Node { kind: kind.clone().unwrap_or(NO_KIND), ..Node::primary(name) };
+        let mut node =
+            TopologyNode { kind: kind.clone().unwrap_or(NO_KIND), ..TopologyNode::primary(name) };
         let is_listening = !matches!(kind, Some(NodeKind::Guard(_) | NodeKind::Machine(_)));
         if is_listening {
             node.settings = fields.settings("settings");
@@ -262,7 +267,7 @@ impl Node {
         if is_postgres {
             node.extensions =
                 fields.texts("extensions").into_iter().map(|(name, _)| name).collect();
-            node.throttle = fields.value("throttle").and_then(|t| Throttle::parse(t, problems));
+            node.throttle = fields.value("throttle").and_then(|t| NodeThrottle::parse(t, problems));
             node.initdb = InitdbOption::list(&fields);
             if fields.boolean("checksums") == Some(true) {
                 node.initdb.push(InitdbOption::checksums());
@@ -311,7 +316,7 @@ impl Node {
             (None, _) => Vec::new(),
             (Some(_), None) => vec![node],
             (Some(_), Some(count)) => {
-                let numbered = |n| Node { name: format!("{name}{n}"), ..node.clone() };
+                let numbered = |n| TopologyNode { name: format!("{name}{n}"), ..node.clone() };
                 (1..=count).map(numbered).collect()
             }
         }
@@ -322,7 +327,7 @@ impl Node {
 const LISTEN: &[(&str, bool)] = &[("socket", false), ("tcp", true)];
 
 /// Stands for the kind of a node while that is wrong; the study is refused for it.
-const NO_KIND: NodeKind = NodeKind::Postgres(Role::Primary { sync: None });
+const NO_KIND: NodeKind = NodeKind::Postgres(PostgresRole::Primary { sync: None });
 
 /// The node that it is in front of.
 fn to(fields: &Fields<'_>) -> Option<String> {
@@ -337,7 +342,7 @@ pub(crate) struct KindWord {
     pub(crate) form: &'static str,
     pub(crate) says: &'static str,
     /// Reads the fields of the node of that name.
-    parse: fn(&str, &Fields<'_>, &Folder) -> Option<NodeKind>,
+    parse: fn(&str, &Fields<'_>, &StudyFolder) -> Option<NodeKind>,
 }
 
 pub(crate) const KINDS: &[KindWord] = &[

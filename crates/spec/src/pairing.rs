@@ -7,13 +7,13 @@ use terms::Pace;
 
 use crate::catalogue::{Metric, metrics};
 use crate::claim::{Claim, ClaimSubject};
-use crate::data::Reset;
-use crate::expression::Expression;
+use crate::data::DataReset;
+use crate::expression::ClaimExpression;
 use terms::Settings;
 
 use crate::pairs::PairSettings;
 use crate::plan::ScheduledTrial;
-use crate::point::Point;
+use crate::point::TrialPoint;
 use crate::problem::Problems;
 use crate::study::Study;
 use crate::workload::Workload;
@@ -41,20 +41,20 @@ const MEASURED: [&Metric; 5] = [
 ];
 
 /// The points of a claim that asks for pairs, numerator first; none for others.
-fn asked(claim: &Claim) -> Option<(&Expression, PairSettings)> {
+fn asked(claim: &Claim) -> Option<(&ClaimExpression, PairSettings)> {
     match &claim.about {
         ClaimSubject::Value { value, pairs: Some(pairs), .. } => Some((value, *pairs)),
         ClaimSubject::Value { .. } | ClaimSubject::Every { .. } => None,
     }
 }
 
-fn points(value: &Expression) -> Option<(usize, usize)> {
+fn points(value: &ClaimExpression) -> Option<(usize, usize)> {
     let (above, below) = value.ratio()?;
     Some((value.references()[above].point, value.references()[below].point))
 }
 
 /// Reports the claims whose points cannot be measured in pairs.
-pub(crate) fn check(claims: &[Claim], points: &[Point], problems: &Problems) {
+pub(crate) fn check(claims: &[Claim], points: &[TrialPoint], problems: &Problems) {
     for claim in claims {
         let Some((value, _)) = asked(claim) else { continue };
         if let Some((message, hint)) = misfit(value, points) {
@@ -64,7 +64,7 @@ pub(crate) fn check(claims: &[Claim], points: &[Point], problems: &Problems) {
 }
 
 /// The reason why a value cannot be measured in pairs, and what to write instead.
-fn misfit(value: &Expression, points: &[Point]) -> Option<(String, &'static str)> {
+fn misfit(value: &ClaimExpression, points: &[TrialPoint]) -> Option<(String, &'static str)> {
     let shape = "pairs measure one figure of two points: tps('new/load') / tps('old/load')";
     let Some((above, below)) = value.ratio() else {
         return Some(("a claim in pairs is one figure divided by another".to_owned(), shape));
@@ -78,7 +78,7 @@ fn misfit(value: &Expression, points: &[Point]) -> Option<(String, &'static str)
     if above.point == below.point {
         return Some(("a claim in pairs compares two points".to_owned(), shape));
     }
-    let clients = [one, other].map(Point::clients);
+    let clients = [one, other].map(TrialPoint::clients);
     if clients[0] != clients[1] {
         let [one, other] = clients;
         return Some((
@@ -106,7 +106,7 @@ fn misfit(value: &Expression, points: &[Point]) -> Option<(String, &'static str)
     })
 }
 
-impl Point {
+impl TrialPoint {
     /// The reason why its clients cannot take turns with another point's, as a predicate; none if
     /// they can.
     pub fn unfit_for_pairs(&self) -> Option<&'static str> {
@@ -150,7 +150,7 @@ impl Point {
 }
 
 /// Gives the numerator's point of pairs servers of its own where both points would share them.
-pub(crate) fn part_servers(claims: &[Claim], points: &mut [Point]) {
+pub(crate) fn part_servers(claims: &[Claim], points: &mut [TrialPoint]) {
     let asked = claims.iter().filter_map(|claim| self::points(asked(claim)?.0));
     for (above, below) in asked.collect::<BTreeSet<_>>() {
         if share_servers(&points[above], &points[below]) {
@@ -162,12 +162,12 @@ pub(crate) fn part_servers(claims: &[Claim], points: &mut [Point]) {
 /// True if the trials of two points run on the same servers in turn: settings are given to a server at
 /// each start, but a server that keeps its data keeps its settings. What stands in front of servers is
 /// a trial's own.
-fn share_servers(one: &Point, other: &Point) -> bool {
-    let settings = |point: &Point| -> Vec<Settings> {
+fn share_servers(one: &TrialPoint, other: &TrialPoint) -> bool {
+    let settings = |point: &TrialPoint| -> Vec<Settings> {
         let servers = point.topology.nodes.iter().filter(|node| node.is_postgres());
         servers.map(|node| node.settings.clone()).collect()
     };
-    one.data.reset != Reset::Keep || settings(one) == settings(other)
+    one.data.reset != DataReset::Keep || settings(one) == settings(other)
 }
 
 /// A claim about the ratio of two points that are measured in pairs.

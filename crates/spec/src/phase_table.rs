@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::expression::{Expression, Target};
+use crate::expression::{ClaimExpression, Target};
 use crate::phase::ScenarioPhase;
-use crate::point::Point;
-use crate::table::{Column, Figure, Row, Table};
+use crate::point::TrialPoint;
+use crate::table::{ColumnFigure, StudyTable, TableColumn, TableRow};
 
 /// The table; none where no scenario has phases.
-pub(crate) fn of(points: &[Point], targets: &Arc<[Target]>) -> Option<Table> {
-    let rows: Vec<Row> = points
+pub(crate) fn of(points: &[TrialPoint], targets: &Arc<[Target]>) -> Option<StudyTable> {
+    let rows: Vec<TableRow> = points
         .iter()
         .enumerate()
         .flat_map(|(index, point)| {
@@ -18,12 +18,12 @@ pub(crate) fn of(points: &[Point], targets: &Arc<[Target]>) -> Option<Table> {
             phases.map(move |phase| row(index, point, phase, targets))
         })
         .collect();
-    let column = |(says, name, _): &(&str, &str, Form)| Column {
+    let column = |(says, name, _): &(&str, &str, Form)| TableColumn {
         says: (*says).to_owned(),
-        figure: Figure::Value((*name).to_owned()),
+        figure: ColumnFigure::Value((*name).to_owned()),
         of: String::new(),
     };
-    (!rows.is_empty()).then(|| Table {
+    (!rows.is_empty()).then(|| StudyTable {
         title: "Phases".to_owned(),
         note: NOTE.to_owned(),
         columns: COLUMNS.iter().map(column).collect(),
@@ -33,7 +33,12 @@ pub(crate) fn of(points: &[Point], targets: &Arc<[Target]>) -> Option<Table> {
     })
 }
 
-fn row(index: usize, point: &Point, phase: &ScenarioPhase, targets: &Arc<[Target]>) -> Row {
+fn row(
+    index: usize,
+    point: &TrialPoint,
+    phase: &ScenarioPhase,
+    targets: &Arc<[Target]>,
+) -> TableRow {
     let call = |metric: &str, phase: &ScenarioPhase| {
         let axes = point.name.axes.iter().map(|(axis, value)| format!("{axis}={value},"));
         let (variant, scenario) = (&point.name.variant, &point.name.scenario);
@@ -48,9 +53,9 @@ fn row(index: usize, point: &Point, phase: &ScenarioPhase, targets: &Arc<[Target
             }
         };
         // A value that cannot be asked for has an empty cell.
-        Some(((*name).to_owned(), Expression::parse(&source, targets).ok()?))
+        Some(((*name).to_owned(), ClaimExpression::parse(&source, targets).ok()?))
     });
-    Row {
+    TableRow {
         says: point.name.to_string(),
         points: vec![index],
         values: values.collect::<BTreeMap<_, _>>(),

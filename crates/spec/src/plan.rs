@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use stats::{Prng, mix};
 
-use crate::data::Reset;
+use crate::data::DataReset;
 use crate::order;
 use crate::study::Study;
 
@@ -30,7 +30,7 @@ impl Study {
     /// point. It depends on nothing but the study, the seed and the pattern.
     pub fn trials(&self, only: Option<&str>) -> Vec<ScheduledTrial> {
         let rounds = self.points.iter().map(|point| point.rounds).max().unwrap_or(0);
-        let fits = |point: &crate::Point| only.is_none_or(|pattern| point.name.fits(pattern));
+        let fits = |point: &crate::TrialPoint| only.is_none_or(|pattern| point.name.fits(pattern));
         let points = self.points.iter().enumerate().filter(|(_, point)| fits(point));
         let points: Vec<usize> = points.map(|(index, _)| index).collect();
         let mut random = Prng::new(self.seed);
@@ -63,7 +63,7 @@ impl Study {
     /// The points of a round, with those side by side that go on with the machines of one another: a
     /// cluster that stands serves them all.
     fn one_after_another(&self, mut order: Vec<usize>) -> Vec<usize> {
-        let goes_on = |point: usize| self.points[point].data.reset == Reset::Whole;
+        let goes_on = |point: usize| self.points[point].data.reset == DataReset::Whole;
         let first_of = order.iter().enumerate().map(|(place, point)| {
             let topology = &self.points[*point].topology;
             let is_same = |other: &&usize| self.points[**other].topology == *topology;
@@ -79,7 +79,7 @@ impl Study {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Folder, Profile, Study};
+    use crate::{Study, StudyFolder, StudyProfile};
 
     #[test]
     fn points_that_go_on_with_machines_of_one_another_stand_side_by_side() {
@@ -93,10 +93,10 @@ mod tests {
                  scenarios.one = {{ run = \"w\" }}\nscenarios.two = {{ run = \"w\" }}\n\
                  scenarios.three = {{ run = \"w\" }}\nrounds = 4\n"
             );
-            let files = [(Folder::STUDY, text.as_str()), ("w.sql", "SELECT 1;")];
+            let files = [(StudyFolder::STUDY, text.as_str()), ("w.sql", "SELECT 1;")];
             let files = files.map(|(name, text)| (name.to_owned(), text.to_owned())).into();
-            let folder = Folder { files, ..Folder::default() };
-            Study::parse(&folder, Profile::Quick).unwrap()
+            let folder = StudyFolder { files, ..StudyFolder::default() };
+            Study::parse(&folder, StudyProfile::Quick).unwrap()
         };
         // Changes of the variant inside the rounds.
         let changes = |study: &Study| {

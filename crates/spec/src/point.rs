@@ -7,24 +7,24 @@ use terms::{OnLoss, WarmUp};
 use crate::action::Action;
 use crate::catalogue::Metric;
 use crate::check::Check;
-use crate::data::Data;
+use crate::data::TrialData;
 use crate::link::LinkKind;
-use crate::node::Node;
+use crate::node::TopologyNode;
 use crate::phase::ScenarioPhase;
-use crate::timeline::{Step, TimelineEntry};
+use crate::timeline::{SqlStep, TimelineEntry};
 use crate::topology::Topology;
 use crate::workload::Workload;
 
 /// Everything that a trial needs to know. Nothing in it refers to an axis, a profile or a default
 /// any more.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Point {
+pub struct TrialPoint {
     /// The name of the point in the study.
     pub name: PointName,
     /// The topology that gets built.
     pub topology: Topology,
     /// With which data.
-    pub data: Data,
+    pub data: TrialData,
     /// Workloads that run together.
     pub workloads: Vec<Workload>,
     /// Generator processes that share the clients.
@@ -36,7 +36,7 @@ pub struct Point {
     /// The fate of a client whose connection is lost.
     pub on_loss: OnLoss,
     /// The steps that are done before the clients come.
-    pub before: Vec<Step>,
+    pub before: Vec<SqlStep>,
     /// The part that does not count.
     pub warmup: WarmUp,
     /// The part that counts, in milliseconds.
@@ -56,7 +56,7 @@ pub struct Point {
     /// Slow transactions are attributed to their causes: the server that has the data is sampled.
     pub has_tail: bool,
     /// Permissions that the machine must give besides those that its nodes ask for.
-    pub needs: Vec<Requirement>,
+    pub needs: Vec<MachineRequirement>,
     /// The treatment of the point where the machine or the variant cannot run it.
     pub unfit: UnfitPolicy,
     /// In how many rounds it is run.
@@ -116,7 +116,7 @@ fn fits(name: &str, pattern: &str) -> bool {
     rest.ends_with(last)
 }
 
-impl Point {
+impl TrialPoint {
     /// Clients of all its workloads.
     pub fn clients(&self) -> u32 {
         self.workloads.iter().map(|workload| workload.clients).sum()
@@ -129,7 +129,7 @@ impl Point {
             .iter()
             .any(|of| metric.name.starts_with(of));
         if is_of_machines {
-            let mut machines = self.topology.nodes.iter().filter_map(Node::machine);
+            let mut machines = self.topology.nodes.iter().filter_map(TopologyNode::machine);
             return machines.any(|machine| machine.server.is_some());
         }
         Check::can_give(&self.checks, metric.name)
@@ -139,11 +139,15 @@ impl Point {
     /// whose power can be cut, I/O or memory that is limited, or because it says so.
     pub fn needs_root(&self) -> bool {
         let topology = &self.topology;
-        self.needs.contains(&Requirement::Root)
+        self.needs.contains(&MachineRequirement::Root)
             || self.limits_memory()
             || topology.links.iter().any(|link| link.by == LinkKind::Namespace)
             || topology.nodes.iter().any(|node| node.disk.can_be_cut() || node.throttle.is_some())
-            || topology.nodes.iter().filter_map(Node::machine).any(|machine| machine.has_network)
+            || topology
+                .nodes
+                .iter()
+                .filter_map(TopologyNode::machine)
+                .any(|machine| machine.has_network)
     }
 
     /// True if its timeline limits the memory of a server.
@@ -178,7 +182,7 @@ impl Point {
 
 /// A permission that a machine must give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Requirement {
+pub enum MachineRequirement {
     /// That the rig runs as root.
     Root,
 }
@@ -199,10 +203,10 @@ mod tests {
     #[test]
     fn a_trial_has_what_its_checks_give() {
         let files = [("study.toml".to_owned(), STUDY.to_owned())].into();
-        let folder = crate::Folder { name: "mine".to_owned(), files, is_private: false };
-        let study = crate::Study::parse(&folder, crate::Profile::Smoke).unwrap();
+        let folder = crate::StudyFolder { name: "mine".to_owned(), files, is_private: false };
+        let study = crate::Study::parse(&folder, crate::StudyProfile::Smoke).unwrap();
         let check = |scenario: &str, expected: [bool; 5]| {
-            let of = |point: &&Point| point.name.scenario == scenario;
+            let of = |point: &&TrialPoint| point.name.scenario == scenario;
             let point = study.points.iter().find(of).unwrap();
             let metrics =
                 ["tps", "count_difference", "amcheck_corruptions", "ledger_lost", "rows_lost"];

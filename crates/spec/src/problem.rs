@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// One thing that is wrong, with the place to point at. Several are found at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct StudyProblem {
     /// The file of the study's folder that it is in.
     pub file: String,
     /// Bytes of that file to point at.
@@ -17,7 +17,7 @@ pub struct Problem {
     pub hint: Option<String>,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for StudyProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.file, self.message)?;
         match &self.hint {
@@ -31,7 +31,7 @@ impl fmt::Display for Problem {
 /// problem arrives many times and is kept once.
 pub(crate) struct Problems {
     file: &'static str,
-    found: RefCell<Vec<Problem>>,
+    found: RefCell<Vec<StudyProblem>>,
 }
 
 impl Problems {
@@ -69,14 +69,15 @@ impl Problems {
     }
 
     /// All of them, in the order of the file.
-    pub(crate) fn into_sorted(self) -> Vec<Problem> {
+    pub(crate) fn into_sorted(self) -> Vec<StudyProblem> {
         let mut found = self.found.into_inner();
         found.sort_by_key(|problem| problem.span.start);
         found
     }
 
     fn push(&self, span: &Range<usize>, message: String, hint: Option<String>) {
-        let problem = Problem { file: self.file.to_owned(), span: span.clone(), message, hint };
+        let problem =
+            StudyProblem { file: self.file.to_owned(), span: span.clone(), message, hint };
         let mut found = self.found.borrow_mut();
         if found.len() < PROBLEMS_MAX && !found.contains(&problem) {
             found.push(problem);

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::folder::Folder;
+use crate::folder::StudyFolder;
 
 /// Size at which a study runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Profile {
+pub enum StudyProfile {
     /// Seconds: proves that every part works; its figures mean nothing.
     Smoke,
     /// Minutes on two cores.
@@ -20,41 +20,41 @@ pub enum Profile {
     Full,
 }
 
-impl Profile {
+impl StudyProfile {
     /// All of them, smallest first.
-    pub const ALL: [Profile; 4] =
-        [Profile::Smoke, Profile::Quick, Profile::Published, Profile::Full];
+    pub const ALL: [StudyProfile; 4] =
+        [StudyProfile::Smoke, StudyProfile::Quick, StudyProfile::Published, StudyProfile::Full];
 
     /// Those in which a study can run, smallest first.
-    pub fn of(folder: &Folder) -> impl DoubleEndedIterator<Item = Profile> {
-        let rests_on_source = folder.files.contains_key(Folder::PUBLISHED);
-        Profile::ALL
+    pub fn of(folder: &StudyFolder) -> impl DoubleEndedIterator<Item = StudyProfile> {
+        let rests_on_source = folder.files.contains_key(StudyFolder::PUBLISHED);
+        StudyProfile::ALL
             .into_iter()
-            .filter(move |profile| rests_on_source || *profile != Profile::Published)
+            .filter(move |profile| rests_on_source || *profile != StudyProfile::Published)
     }
 
     /// Its name in study.toml and on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Profile::Smoke => "smoke",
-            Profile::Quick => "quick",
-            Profile::Published => "published",
-            Profile::Full => "full",
+            StudyProfile::Smoke => "smoke",
+            StudyProfile::Quick => "quick",
+            StudyProfile::Published => "published",
+            StudyProfile::Full => "full",
         }
     }
 }
 
-impl fmt::Display for Profile {
+impl fmt::Display for StudyProfile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl FromStr for Profile {
+impl FromStr for StudyProfile {
     type Err = String;
 
-    fn from_str(name: &str) -> Result<Profile, String> {
-        Profile::ALL.into_iter().find(|profile| profile.name() == name).ok_or_else(|| {
+    fn from_str(name: &str) -> Result<StudyProfile, String> {
+        StudyProfile::ALL.into_iter().find(|profile| profile.name() == name).ok_or_else(|| {
             format!("unknown profile \"{name}\": there is smoke, quick, published, full")
         })
     }

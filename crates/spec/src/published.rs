@@ -1,12 +1,12 @@
 //! The figures that were published, as data beside the study.
 
 use crate::catalogue::metric;
-use crate::folder::Folder;
+use crate::folder::StudyFolder;
 use crate::problem::Problems;
 
 /// One published figure.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Published {
+pub struct PublishedFigure {
     /// The metric's name in the catalogue.
     pub metric: String,
     /// The variant that it speaks of.
@@ -33,12 +33,12 @@ pub(crate) const COLUMNS: [&str; 9] =
 
 /// Reads published.csv; a study without one has published nothing.
 pub(crate) fn parse(
-    folder: &Folder,
+    folder: &StudyFolder,
     variants: &[&str],
     scenarios: &[&str],
     problems: &Problems,
-) -> Vec<Published> {
-    let Some(text) = folder.files.get(Folder::PUBLISHED) else {
+) -> Vec<PublishedFigure> {
+    let Some(text) = folder.files.get(StudyFolder::PUBLISHED) else {
         return Vec::new();
     };
     let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());
@@ -69,7 +69,7 @@ pub(crate) fn parse(
             problems.add(&span, format!("\"{}\" is not a number", field("value")));
         }
         check(&field, &span, variants, scenarios, problems);
-        published.push(Published {
+        published.push(PublishedFigure {
             metric: field("metric"),
             variant: field("variant"),
             scenario: field("scenario"),

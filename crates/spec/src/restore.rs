@@ -2,7 +2,7 @@
 
 use crate::action;
 use crate::fields::{self, Fields};
-use crate::point::Point;
+use crate::point::TrialPoint;
 use crate::topology::Topology;
 
 /// A restore from a base backup and the WAL archive, after the load.
@@ -95,7 +95,7 @@ impl RestoreCheck {
     }
 
     /// Says why there would be nothing to restore to, or nothing to restore from, and what to do.
-    pub(crate) fn lacks(&self, point: &Point) -> Option<(String, &'static str)> {
+    pub(crate) fn lacks(&self, point: &TrialPoint) -> Option<(String, &'static str)> {
         let of = |is_it: fn(&action::Action) -> bool| {
             point.timeline.iter().filter(move |entry| is_it(&entry.action))
         };

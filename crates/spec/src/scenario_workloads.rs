@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::built::Built;
-use crate::data::Data;
+use crate::data::TrialData;
 use crate::fields;
 use crate::node::NodeKind;
 use crate::problem::Problems;
@@ -106,7 +106,7 @@ fn lay<'t>(
 }
 
 /// Scripts know the size of the data: the variables that built them, and pgbench's own `scale`.
-fn add_data_variables(workload: &mut Workload, data: &Data) {
+fn add_data_variables(workload: &mut Workload, data: &TrialData) {
     let scale = data.pgbench.as_ref().map(|t| ("scale".to_owned(), t.scale.to_string()));
     let known = data.variables.clone().into_iter().chain(scale);
     for (name, value) in known {
@@ -182,7 +182,7 @@ fn targets(
             if let Some(NodeKind::Guard(_)) = topology.node(name).map(|node| &node.kind) {
                 problems.add(span, format!("{name} is a guard: clients cannot connect to it"));
             }
-            let is_closed = |node: &crate::node::Node| {
+            let is_closed = |node: &crate::node::TopologyNode| {
                 node.machine().is_some_and(|it| it.clients.is_none() && it.server.is_none())
             };
             if topology.node(name).is_some_and(is_closed) {

@@ -4,17 +4,17 @@
 //! They are a file of the folder, `schedules.toml`, so that a record of a search has them and is judged with them, and
 //! so that `pgrig run` runs one of them by its name.
 
-use crate::folder::Folder;
+use crate::folder::StudyFolder;
 use crate::point::PointName;
-use crate::problem::{Problem, Problems};
+use crate::problem::{Problems, StudyProblem};
 use crate::set::placed;
 use crate::value::{self, Is, KeyValue, Table, Value};
 
-impl Folder {
+impl StudyFolder {
     /// The schedules of a search, if the folder has any.
     pub const SCHEDULES: &'static str = "schedules.toml";
 
-    /// The text of [`Folder::SCHEDULES`]: the point whose scenario they are like, the promises, and each schedule by its
+    /// The text of [`StudyFolder::SCHEDULES`]: the point whose scenario they are like, the promises, and each schedule by its
     /// name, with its timeline as [`crate::NemesisPlan::timeline`] writes it.
     pub fn schedules_text<'s>(
         of: &PointName,
@@ -40,9 +40,9 @@ impl Folder {
 }
 
 /// Puts the folder's schedules into the table of study.toml, as scenarios, and their promises, as invariants.
-pub(crate) fn apply(table: &mut Table, folder: &Folder) -> Vec<Problem> {
-    let Some(text) = folder.files.get(Folder::SCHEDULES) else { return Vec::new() };
-    let problems = Problems::of(Folder::SCHEDULES);
+pub(crate) fn apply(table: &mut Table, folder: &StudyFolder) -> Vec<StudyProblem> {
+    let Some(text) = folder.files.get(StudyFolder::SCHEDULES) else { return Vec::new() };
+    let problems = Problems::of(StudyFolder::SCHEDULES);
     let file = value::parse(text, &problems);
     if problems.is_empty() {
         add(table, &file, &problems);

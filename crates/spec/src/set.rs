@@ -8,21 +8,21 @@ use std::fmt::Write as _;
 
 use toml::de::DeTable;
 
-use crate::folder::Folder;
-use crate::problem::{Problem, Problems, nearest};
+use crate::folder::StudyFolder;
+use crate::problem::{Problems, StudyProblem, nearest};
 use crate::value::{self, Is, KeyValue, Table, Value};
 
-impl Folder {
+impl StudyFolder {
     /// The values that a run sets, if any are.
     pub const SET: &'static str = "set.toml";
 
     /// The same folder with these values set, each a name and a value as text: TOML, or else a string.
     /// The later one of the same name holds.
-    pub fn with_set(mut self, set: &[(String, String)]) -> Folder {
+    pub fn with_set(mut self, set: &[(String, String)]) -> StudyFolder {
         if set.is_empty() {
             return self;
         }
-        let text = self.files.entry(Folder::SET.to_owned()).or_default();
+        let text = self.files.entry(StudyFolder::SET.to_owned()).or_default();
         for (name, value) in set {
             let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
             let name = quoted(name);
@@ -42,9 +42,9 @@ impl Folder {
 
 /// Puts the folder's set values into the table of study.toml. A value that cannot be set is a problem
 /// of `set.toml`.
-pub(crate) fn apply(table: &mut Table, folder: &Folder) -> Vec<Problem> {
-    let Some(text) = folder.files.get(Folder::SET) else { return Vec::new() };
-    let problems = Problems::of(Folder::SET);
+pub(crate) fn apply(table: &mut Table, folder: &StudyFolder) -> Vec<StudyProblem> {
+    let Some(text) = folder.files.get(StudyFolder::SET) else { return Vec::new() };
+    let problems = Problems::of(StudyFolder::SET);
     let set = value::parse(text, &problems);
     for KeyValue { key, key_span, value } in set.entries {
         if let Err((message, hint)) = put(table, "study.toml", &key, &value, 0..0) {
@@ -58,8 +58,8 @@ pub(crate) fn apply(table: &mut Table, folder: &Folder) -> Vec<Problem> {
 }
 
 /// The set values in words, and how many claims do not fit it; none where nothing is set.
-pub(crate) fn note(folder: &Folder, left_out: usize) -> Option<String> {
-    let text = folder.files.get(Folder::SET)?;
+pub(crate) fn note(folder: &StudyFolder, left_out: usize) -> Option<String> {
+    let text = folder.files.get(StudyFolder::SET)?;
     let lines = text.lines().map(|line| line.replace('"', "")).collect::<Vec<_>>().join("; ");
     let left_out = match left_out {
         0 => String::new(),

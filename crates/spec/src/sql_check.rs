@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use crate::fields::Fields;
-use crate::folder::Folder;
+use crate::folder::StudyFolder;
 use crate::timeline::sql_text;
 use crate::topology::Topology;
 use crate::value::is_name;
@@ -53,7 +53,7 @@ impl SqlCheck {
     pub(crate) fn parse(
         fields: &Fields<'_>,
         topology: &Topology,
-        folder: &Folder,
+        folder: &StudyFolder,
     ) -> Option<SqlCheck> {
         let problems = fields.problems;
         let sql = fields.required("sql").and_then(|value| sql_text(value, folder, problems));

@@ -3,26 +3,26 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::claim::{Answer, Claim, ClaimSubject};
+use crate::claim::{Claim, ClaimSubject, StudyAnswer};
 use crate::defaults::Defaults;
 use crate::expand;
 use crate::expression::Target;
 use crate::fields::Fields;
-use crate::folder::Folder;
+use crate::folder::StudyFolder;
 use crate::headline;
 use crate::named::NamedItem;
 use crate::nemesis::NemesisSettings;
 use crate::pairing;
 use crate::phase_table;
-use crate::point::{Point, PointName};
-use crate::problem::{Problem, Problems};
-use crate::profile::Profile;
-use crate::published::{self, Published};
+use crate::point::{PointName, TrialPoint};
+use crate::problem::{Problems, StudyProblem};
+use crate::profile::StudyProfile;
+use crate::published::{self, PublishedFigure};
 use crate::schedules;
 use crate::set;
-use crate::table::Table;
+use crate::table::StudyTable;
 use crate::tables::Tables;
-use crate::twin::{self, Twin};
+use crate::twin::{self, TwinPoint};
 use crate::value;
 
 /// A study in one profile. Only valid ones exist: a caller need not check it again.
@@ -35,7 +35,7 @@ pub struct Study {
     /// Notes to read before the figures, one paragraph each.
     pub notes: Vec<String>,
     /// The profile that it was read in.
-    pub profile: Profile,
+    pub profile: StudyProfile,
     /// Seed of everything random: the order of trials, moments of actions, keys.
     pub seed: u64,
     /// True if study.toml or [`Study::with_seed`] gave the seed. If neither did, a run draws a new
@@ -49,21 +49,21 @@ pub struct Study {
     /// data lie on; 0 for not at all.
     pub flush_test_s: u64,
     /// Every variant × scenario × value of each axis that this profile runs.
-    pub points: Vec<Point>,
+    pub points: Vec<TrialPoint>,
     /// The point that is measured twice in every round, for the noise of the machine; none where
     /// the study compares no throughput.
-    pub twin: Option<Twin>,
+    pub twin: Option<TwinPoint>,
     /// Wording of its answer; without it, the first claim speaks.
-    pub answer: Option<Answer>,
+    pub answer: Option<StudyAnswer>,
     /// Its claims; the first one is the headline.
     pub claims: Vec<Claim>,
     /// Statements of claims that only other profiles make about points that this one has. They are not judged
     /// here; they say what is expected of the points.
     pub expected: Vec<ClaimSubject>,
     /// Tables of its own.
-    pub tables: Vec<Table>,
+    pub tables: Vec<StudyTable>,
     /// Published figures.
-    pub published: Vec<Published>,
+    pub published: Vec<PublishedFigure>,
     /// What it says of the search for a schedule of faults that breaks a promise.
     pub nemesis: NemesisSettings,
 }
@@ -73,9 +73,9 @@ impl Study {
     ///
     /// # Errors
     /// Everything that is wrong with it, each with its place, in the order of the file.
-    pub fn parse(folder: &Folder, profile: Profile) -> Result<Study, Vec<Problem>> {
-        let problems = Problems::of(Folder::STUDY);
-        let Some(text) = folder.files.get(Folder::STUDY) else {
+    pub fn parse(folder: &StudyFolder, profile: StudyProfile) -> Result<Study, Vec<StudyProblem>> {
+        let problems = Problems::of(StudyFolder::STUDY);
+        let Some(text) = folder.files.get(StudyFolder::STUDY) else {
             problems.hinted(
                 &(0..0),
                 format!("the folder \"{}\" holds no study.toml", folder.name),
@@ -83,12 +83,12 @@ impl Study {
             );
             return Err(problems.into_sorted());
         };
-        if Profile::of(folder).all(|one| one != profile) {
+        if StudyProfile::of(folder).all(|one| one != profile) {
             let message = format!("the study has no profile {profile}: it rests on no source");
             problems.hinted(
                 &(0..0),
                 message,
-                format!("{} would hold its figures", Folder::PUBLISHED),
+                format!("{} would hold its figures", StudyFolder::PUBLISHED),
             );
             return Err(problems.into_sorted());
         }
@@ -109,7 +109,7 @@ impl Study {
             return Err(problems.into_sorted());
         }
         let fields = Fields::new("a study", &table, 0..0, &problems);
-        let published_problems = Problems::of(Folder::PUBLISHED);
+        let published_problems = Problems::of(StudyFolder::PUBLISHED);
         let study = read(&fields, folder, text, profile, &published_problems);
         fields.finish();
         let mut found = problems.into_sorted();
@@ -149,9 +149,9 @@ impl Study {
 
 fn read(
     fields: &Fields<'_>,
-    folder: &Folder,
+    folder: &StudyFolder,
     text: &str,
-    profile: Profile,
+    profile: StudyProfile,
     published_problems: &Problems,
 ) -> Study {
     let problems = fields.problems;
@@ -182,8 +182,8 @@ fn read(
     let scenarios = expand::named(tables.scenarios);
     let declared = variants.clone();
     // Claims speak of points; while those are wrong, what claims say of them means nothing.
-    let read = |points: &[Point]| match problems.is_empty() {
-        true => claims(fields, text, profile, points, folder.files.contains_key(Folder::SET)),
+    let read = |points: &[TrialPoint]| match problems.is_empty() {
+        true => claims(fields, text, profile, points, folder.files.contains_key(StudyFolder::SET)),
         false => skip(fields),
     };
     let StudyStatements { mut claims, mut expected, mut tables, mut answer, mut left_out } =
@@ -260,8 +260,8 @@ pub(crate) struct StudyStatements {
     pub(crate) claims: Vec<Claim>,
     /// Statements of claims that only other profiles make.
     expected: Vec<ClaimSubject>,
-    tables: Vec<Table>,
-    answer: Option<Answer>,
+    tables: Vec<StudyTable>,
+    answer: Option<StudyAnswer>,
     /// Claims that do not fit values that were set.
     left_out: usize,
 }
@@ -271,13 +271,13 @@ pub(crate) struct StudyStatements {
 pub(crate) fn claims(
     fields: &Fields<'_>,
     text: &str,
-    profile: Profile,
-    points: &[Point],
+    profile: StudyProfile,
+    points: &[TrialPoint],
     is_set: bool,
 ) -> StudyStatements {
     let targets: Arc<[Target]> = points.iter().map(target).collect();
     let mut left_out = 0;
-    let problems_of_one = || Problems::of(Folder::STUDY);
+    let problems_of_one = || Problems::of(StudyFolder::STUDY);
     let (mut claims, mut expected) = (Vec::new(), Vec::new());
     for one in fields.list("claims") {
         expected.extend(Claim::of_another_profile(one, text, profile, &targets));
@@ -289,17 +289,17 @@ pub(crate) fn claims(
             false => left_out += 1,
         }
     }
-    let mut tables: Vec<Table> = phase_table::of(points, &targets).into_iter().collect();
+    let mut tables: Vec<StudyTable> = phase_table::of(points, &targets).into_iter().collect();
     for one in fields.list("tables") {
         let own = problems_of_one();
         let problems = if is_set { &own } else { fields.problems };
-        let table = Table::parse(one, text, profile, &targets, problems);
+        let table = StudyTable::parse(one, text, profile, &targets, problems);
         tables.extend(table.filter(|_| own.is_empty()));
     }
     let own = problems_of_one();
     let problems = if is_set { &own } else { fields.problems };
     let answer = fields.value("answer");
-    let answer = answer.and_then(|one| Answer::parse(one, text, profile, &targets, problems));
+    let answer = answer.and_then(|one| StudyAnswer::parse(one, text, profile, &targets, problems));
     let answer = answer.filter(|_| own.is_empty() && left_out == 0);
     StudyStatements { claims, expected, tables, answer, left_out }
 }
@@ -311,7 +311,7 @@ fn skip(fields: &Fields<'_>) -> StudyStatements {
     StudyStatements::default()
 }
 
-fn target(point: &Point) -> Target {
+fn target(point: &TrialPoint) -> Target {
     let nodes = point.topology.nodes.iter().map(|node| &node.name);
     let links = point.topology.links.iter().map(|link| &link.name);
     Target {

@@ -5,43 +5,43 @@ use std::sync::Arc;
 
 use crate::catalogue::{Metric, catalogue, metric};
 use crate::claim::{check_part, made_in, report};
-use crate::expression::{Condition, Expression, Target};
+use crate::expression::{ClaimExpression, Target, TrialCondition};
 use crate::fields::{self, Fields};
 use crate::problem::Problems;
-use crate::profile::Profile;
+use crate::profile::StudyProfile;
 use crate::value::{Is, Value};
 
 /// A table of a study's own.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Table {
+pub struct StudyTable {
     /// Title of the table.
     pub title: String,
     /// Note for the reader.
     pub note: String,
     /// Its figures.
-    pub columns: Vec<Column>,
+    pub columns: Vec<TableColumn>,
     /// Its rows.
-    pub rows: Vec<Row>,
+    pub rows: Vec<TableRow>,
     /// True if it answers the study's question: it stands before the claims.
     pub is_first: bool,
     /// The trials that are listed one by one below it, with the command that runs each again.
-    pub listed: Option<Condition>,
+    pub listed: Option<TrialCondition>,
 }
 
 /// A column.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Column {
+pub struct TableColumn {
     /// In words.
     pub says: String,
     /// Its figure.
-    pub figure: Figure,
+    pub figure: ColumnFigure,
     /// The part of a trial whose metrics are meant; empty for those of the whole trial.
     pub of: String,
 }
 
 /// Figure of a column.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Figure {
+pub enum ColumnFigure {
     /// The row's own value of that name.
     Value(String),
     /// The row's fact of that group.
@@ -49,9 +49,9 @@ pub enum Figure {
     /// Number of the row's trials that have a metric.
     Trials(&'static Metric),
     /// In how many of them a condition is true.
-    Count(Condition),
+    Count(TrialCondition),
     /// The rate of that which they do not rule out, at 95 %.
-    Rate(Condition),
+    Rate(TrialCondition),
     /// The median of a metric over them.
     Median(&'static Metric),
     /// Its largest value.
@@ -60,29 +60,29 @@ pub enum Figure {
     Sum(&'static Metric),
 }
 
-impl Figure {
+impl ColumnFigure {
     /// The metrics of a trial that it rests on.
     pub fn metrics(&self) -> &[&'static Metric] {
         match self {
-            Figure::Value(_) | Figure::Fact(_) => &[],
-            Figure::Trials(metric)
-            | Figure::Median(metric)
-            | Figure::Max(metric)
-            | Figure::Sum(metric) => std::slice::from_ref(metric),
-            Figure::Count(condition) | Figure::Rate(condition) => condition.metrics(),
+            ColumnFigure::Value(_) | ColumnFigure::Fact(_) => &[],
+            ColumnFigure::Trials(metric)
+            | ColumnFigure::Median(metric)
+            | ColumnFigure::Max(metric)
+            | ColumnFigure::Sum(metric) => std::slice::from_ref(metric),
+            ColumnFigure::Count(condition) | ColumnFigure::Rate(condition) => condition.metrics(),
         }
     }
 }
 
 /// A row.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct TableRow {
     /// In words.
     pub says: String,
     /// Indices of the points whose trials it speaks of.
     pub points: Vec<usize>,
     /// Its values, by name.
-    pub values: BTreeMap<String, Expression>,
+    pub values: BTreeMap<String, ClaimExpression>,
     /// The name of its fact; empty where it has none.
     pub fact: String,
     /// True if the table made it, of one point: it is shown where that point was run.
@@ -91,25 +91,25 @@ pub struct Row {
     pub phase: String,
 }
 
-impl Table {
+impl StudyTable {
     /// Reads one table; `None` if it is not made in this profile, or is wrong.
     pub(crate) fn parse(
         value: &Value,
         text: &str,
-        profile: Profile,
+        profile: StudyProfile,
         targets: &Arc<[Target]>,
         problems: &Problems,
-    ) -> Option<Table> {
+    ) -> Option<StudyTable> {
         let fields = Fields::of("a table", value, problems)?;
         let is_made = made_in(&fields, profile);
         fields.required("title");
         let title = fields.text("title").unwrap_or_default().to_owned();
         let note = fields.text("note").unwrap_or_default().to_owned();
         let listed = fields.value("list").and_then(|value| condition("list", value, text, &fields));
-        let columns: Vec<Column> =
+        let columns: Vec<TableColumn> =
             fields.list("columns").iter().filter_map(|one| column(one, text, &fields)).collect();
         let rows = fields.list("rows").iter();
-        let rows: Vec<Row> = match is_made {
+        let rows: Vec<TableRow> = match is_made {
             true => {
                 let rows =
                     rows.filter_map(|one| row(one, text, profile, targets, &columns, problems));
@@ -127,11 +127,11 @@ impl Table {
             problems.add(fields.span(), "a table without columns");
         }
         fields.finish();
-        is_made.then_some(Table { title, note, columns, rows, is_first, listed })
+        is_made.then_some(StudyTable { title, note, columns, rows, is_first, listed })
     }
 }
 
-fn column(value: &Value, text: &str, table: &Fields<'_>) -> Option<Column> {
+fn column(value: &Value, text: &str, table: &Fields<'_>) -> Option<TableColumn> {
     let problems = table.problems;
     let fields = Fields::of("a column", value, problems)?;
     fields.required("says");
@@ -148,10 +148,10 @@ fn column(value: &Value, text: &str, table: &Fields<'_>) -> Option<Column> {
     };
     let of = fields.text("of").unwrap_or_default().to_owned();
     fields.finish();
-    Some(Column { says, figure: figure?, of })
+    Some(TableColumn { says, figure: figure?, of })
 }
 
-fn figure(key: &str, value: &Value, text: &str, fields: &Fields<'_>) -> Option<Figure> {
+fn figure(key: &str, value: &Value, text: &str, fields: &Fields<'_>) -> Option<ColumnFigure> {
     let named = || fields::text(key, value, fields.problems);
     let measured = || {
         let name = named()?;
@@ -163,31 +163,31 @@ fn figure(key: &str, value: &Value, text: &str, fields: &Fields<'_>) -> Option<F
         found
     };
     Some(match key {
-        "value" => Figure::Value(named()?.to_owned()),
-        "fact" => Figure::Fact(named()?.to_owned()),
-        "trials" => Figure::Trials(measured()?),
-        "p50" => Figure::Median(measured()?),
-        "max" => Figure::Max(measured()?),
-        "sum" => Figure::Sum(measured()?),
-        "count" => Figure::Count(condition(key, value, text, fields)?),
-        _ => Figure::Rate(condition(key, value, text, fields)?),
+        "value" => ColumnFigure::Value(named()?.to_owned()),
+        "fact" => ColumnFigure::Fact(named()?.to_owned()),
+        "trials" => ColumnFigure::Trials(measured()?),
+        "p50" => ColumnFigure::Median(measured()?),
+        "max" => ColumnFigure::Max(measured()?),
+        "sum" => ColumnFigure::Sum(measured()?),
+        "count" => ColumnFigure::Count(condition(key, value, text, fields)?),
+        _ => ColumnFigure::Rate(condition(key, value, text, fields)?),
     })
 }
 
-fn condition(key: &str, value: &Value, text: &str, fields: &Fields<'_>) -> Option<Condition> {
+fn condition(key: &str, value: &Value, text: &str, fields: &Fields<'_>) -> Option<TrialCondition> {
     let source = fields::text(key, value, fields.problems)?;
-    let condition = Condition::parse(source);
+    let condition = TrialCondition::parse(source);
     condition.map_err(|fault| report(fault, source, value, text, fields.problems)).ok()
 }
 
 fn row(
     value: &Value,
     text: &str,
-    profile: Profile,
+    profile: StudyProfile,
     targets: &Arc<[Target]>,
-    columns: &[Column],
+    columns: &[TableColumn],
     problems: &Problems,
-) -> Option<Row> {
+) -> Option<TableRow> {
     let fields = Fields::of("a row", value, problems)?;
     if !made_in(&fields, profile) {
         return None;
@@ -198,7 +198,7 @@ fn row(
     let mut values = BTreeMap::new();
     for entry in fields.named("values") {
         let shown = columns.iter().filter_map(|column| match &column.figure {
-            Figure::Value(name) => Some(name),
+            ColumnFigure::Value(name) => Some(name),
             _ => None,
         });
         if !shown.into_iter().any(|name| *name == entry.key) {
@@ -209,7 +209,7 @@ fn row(
             problems.add(&entry.value.span, "a value is an expression, in quotes");
             continue;
         };
-        match Expression::parse(source, targets) {
+        match ClaimExpression::parse(source, targets) {
             Ok(expression) => {
                 values.insert(entry.key.clone(), expression);
             }
@@ -218,13 +218,13 @@ fn row(
     }
     let fact = fields.text("fact").unwrap_or_default().to_owned();
     fields.finish();
-    Some(Row { says, points, values, fact, is_of_each: false, phase: String::new() })
+    Some(TableRow { says, points, values, fact, is_of_each: false, phase: String::new() })
 }
 
 /// A row for each point that fits the table's pattern. What it says is the point's name until the words of
 /// scenarios and variants are known.
-fn each(table: &Fields<'_>, targets: &[Target]) -> Vec<Row> {
-    let row = |point: usize| Row {
+fn each(table: &Fields<'_>, targets: &[Target]) -> Vec<TableRow> {
+    let row = |point: usize| TableRow {
         says: targets[point].name.to_string(),
         points: vec![point],
         values: BTreeMap::new(),

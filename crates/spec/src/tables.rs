@@ -1,15 +1,15 @@
 //! The tables of a study's file, the profile's values chosen.
 
 use crate::defaults::Defaults;
-use crate::folder::Folder;
+use crate::folder::StudyFolder;
 use crate::problem::Problems;
-use crate::profile::Profile;
+use crate::profile::StudyProfile;
 use crate::value::{KeyValue, Value};
 
 /// The tables of a study that points are made of, the profile's values chosen.
 pub(crate) struct Tables<'t> {
-    pub(crate) profile: Profile,
-    pub(crate) folder: &'t Folder,
+    pub(crate) profile: StudyProfile,
+    pub(crate) folder: &'t StudyFolder,
     pub(crate) problems: &'t Problems,
     pub(crate) settings: Option<&'t Value>,
     pub(crate) data: Option<&'t Value>,

@@ -8,7 +8,7 @@ use crate::value::{Is, Value};
 /// Limits on the I/O of a node's processes while clients are there, a second each; none where
 /// nothing is said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Throttle {
+pub struct NodeThrottle {
     /// Requests to read.
     pub read_iops: Option<u64>,
     /// Requests to write.
@@ -19,17 +19,17 @@ pub struct Throttle {
     pub write_bytes: Option<u64>,
 }
 
-impl Throttle {
+impl NodeThrottle {
     /// `{ write_iops = 200, write_bytes = "4MB" }`
-    pub(crate) fn parse(value: &Value, problems: &Problems) -> Option<Throttle> {
+    pub(crate) fn parse(value: &Value, problems: &Problems) -> Option<NodeThrottle> {
         let fields = Fields::of("throttle", value, problems)?;
-        let throttle = Throttle {
+        let throttle = NodeThrottle {
             read_iops: fields.integer("read_iops", 1..=IOPS_MAX),
             write_iops: fields.integer("write_iops", 1..=IOPS_MAX),
             read_bytes: bytes(&fields, "read_bytes", "bytes a second"),
             write_bytes: bytes(&fields, "write_bytes", "bytes a second"),
         };
-        if throttle == Throttle::default() {
+        if throttle == NodeThrottle::default() {
             let hint = "give read_iops, write_iops, read_bytes or write_bytes";
             problems.hinted(fields.span(), "throttle limits nothing", hint);
         }

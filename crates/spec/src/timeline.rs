@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::action::{Action, ActionTarget, TopologyState, lacks_any};
-use crate::data::{Reset, script_file};
+use crate::data::{DataReset, script_file};
 use crate::duration;
 use crate::fields::{self, Fields};
-use crate::folder::Folder;
+use crate::folder::StudyFolder;
 use crate::problem::Problems;
 use crate::topology::Topology;
 use crate::value::{Is, Value};
@@ -19,7 +19,7 @@ pub use awaited::{AwaitedCondition, AwaitedState};
 
 /// SQL that runs on a node before the clients come, outside a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct SqlStep {
     /// The node it runs on.
     pub on: SqlTarget,
     /// The command, or the script.
@@ -53,8 +53,8 @@ pub(crate) fn steps(
     fields: &Fields<'_>,
     topology: &Topology,
     first_node: &str,
-    folder: &Folder,
-) -> Vec<Step> {
+    folder: &StudyFolder,
+) -> Vec<SqlStep> {
     let problems = fields.problems;
     // Which machine takes writes is for the manager to say.
     let first = match topology.node(first_node).is_some_and(|node| node.machine().is_some()) {
@@ -66,7 +66,7 @@ pub(crate) fn steps(
         Is::Text(_) => {
             let sql = sql_text(value, folder, problems)?;
             topology.check_text(&sql, &value.span, problems);
-            Some(Step { on: first.clone(), sql })
+            Some(SqlStep { on: first.clone(), sql })
         }
         _ => {
             let fields = Fields::of("a step", value, problems)?;
@@ -76,7 +76,7 @@ pub(crate) fn steps(
             fields.finish();
             let sql = sql?;
             topology.check_text(&sql, &value.span, problems);
-            Some(Step { on, sql })
+            Some(SqlStep { on, sql })
         }
     });
     steps.collect()
@@ -94,9 +94,9 @@ pub(crate) struct StretchMoments<'t> {
 pub(crate) fn timeline(
     fields: &Fields<'_>,
     topology: &Topology,
-    reset: Reset,
+    reset: DataReset,
     moments: &StretchMoments<'_>,
-    folder: &Folder,
+    folder: &StudyFolder,
 ) -> Vec<TimelineEntry> {
     let problems = fields.problems;
     let of_scenario = (Stretch::Window, 0, moments.window_ms, fields.list("timeline"));
@@ -157,7 +157,7 @@ pub(crate) fn timeline(
         if let Err(why) = course.follow(&action, topology) {
             problems.add(span, format!("{}: {why}", action.verb()));
         }
-        if let (Action::Promote { node }, Reset::Keep) = (&action, reset) {
+        if let (Action::Promote { node }, DataReset::Keep) = (&action, reset) {
             let message = format!("promote: the next trial would find no standby {node}");
             problems.hinted(span, message, "data.reset = \"clone\" begins each trial anew");
         }
@@ -168,7 +168,7 @@ pub(crate) fn timeline(
 /// The common context of the actions of a timeline.
 struct Context<'c> {
     topology: &'c Topology,
-    folder: &'c Folder,
+    folder: &'c StudyFolder,
     stretch: Stretch,
     /// Beginning of the stretch, in milliseconds since the window opened.
     from_ms: u64,
@@ -304,7 +304,7 @@ fn moment(value: &Value, context: &Context<'_>) -> Option<(u64, u64)> {
 }
 
 /// SQL itself, or the text of a `.sql` file of the folder.
-pub(crate) fn sql_text(value: &Value, folder: &Folder, problems: &Problems) -> Option<String> {
+pub(crate) fn sql_text(value: &Value, folder: &StudyFolder, problems: &Problems) -> Option<String> {
     let text = fields::text("sql", value, problems)?;
     if text.ends_with(".sql") && !text.contains(char::is_whitespace) {
         return script_file(value, folder, problems).map(|script| script.text);

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::fields::Fields;
-use crate::folder::Folder;
-use crate::link::Link;
+use crate::folder::StudyFolder;
+use crate::link::NodeLink;
 use crate::machine::dotted;
-use crate::node::{Node, NodeKind, Plproxy, Quorum, QuorumWay, References, Role};
+use crate::node::{
+    NodeKind, PlproxyNode, PostgresRole, QuorumWay, References, StandbyQuorum, TopologyNode,
+};
 use crate::problem::Problems;
 use crate::value::{Is, KeyValue, Value, is_name};
 
@@ -17,27 +19,27 @@ pub struct Topology {
     /// Its name in the study.
     pub name: String,
     /// Its nodes, in the order of the file.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<TopologyNode>,
     /// The links between them that are not just the machine's own.
-    pub links: Vec<Link>,
+    pub links: Vec<NodeLink>,
 }
 
 impl Topology {
     /// The node of that name.
-    pub fn node(&self, name: &str) -> Option<&Node> {
+    pub fn node(&self, name: &str) -> Option<&TopologyNode> {
         self.nodes.iter().find(|node| node.name == name)
     }
 
     /// The link of that name.
-    pub fn link(&self, name: &str) -> Option<&Link> {
+    pub fn link(&self, name: &str) -> Option<&NodeLink> {
         self.links.iter().find(|link| link.name == name)
     }
 
     /// The names of the nodes that study.toml calls by this name: the node's own, or all that its
     /// `count` has made of one.
     pub fn called(&self, name: &str) -> Vec<&str> {
-        let named = |node: &&Node| node.name == name;
-        let found: Vec<&Node> = match self.nodes.iter().find(named) {
+        let named = |node: &&TopologyNode| node.name == name;
+        let found: Vec<&TopologyNode> = match self.nodes.iter().find(named) {
             Some(node) => vec![node],
             None => self.nodes.iter().filter(|node| node.group == name).collect(),
         };
@@ -45,10 +47,10 @@ impl Topology {
     }
 
     /// The node that is meant where none is named: the first one that takes writes.
-    pub fn first(&self) -> Option<&Node> {
+    pub fn first(&self) -> Option<&TopologyNode> {
         // A subscriber has what another server publishes.
-        let is_primary = |node: &&Node| {
-            matches!(node.kind, NodeKind::Postgres(Role::Primary { .. }))
+        let is_primary = |node: &&TopologyNode| {
+            matches!(node.kind, NodeKind::Postgres(PostgresRole::Primary { .. }))
                 && node.subscribes.is_none()
         };
         let primary = self.nodes.iter().find(is_primary);
@@ -57,13 +59,14 @@ impl Topology {
     }
 
     /// The servers that subscribe to a node, in the order of the file.
-    pub fn subscribers(&self, of: &str) -> Vec<&Node> {
-        let subscribes = |node: &&Node| node.subscribes.as_ref().is_some_and(|to| to.to == of);
+    pub fn subscribers(&self, of: &str) -> Vec<&TopologyNode> {
+        let subscribes =
+            |node: &&TopologyNode| node.subscribes.as_ref().is_some_and(|to| to.to == of);
         self.nodes.iter().filter(subscribes).collect()
     }
 
     /// The standbys of a node, in the order of the file.
-    pub fn standbys(&self, of: &str) -> Vec<&Node> {
+    pub fn standbys(&self, of: &str) -> Vec<&TopologyNode> {
         self.nodes.iter().filter(|node| node.follows() == Some(of)).collect()
     }
 
@@ -71,13 +74,13 @@ impl Topology {
     /// commits wait for no standby.
     pub fn synchronous_standby_names(&self, primary: &str) -> Option<String> {
         let names = self.sync_standbys(primary);
-        let NodeKind::Postgres(Role::Primary { sync }) = &self.node(primary)?.kind else {
+        let NodeKind::Postgres(PostgresRole::Primary { sync }) = &self.node(primary)?.kind else {
             return None;
         };
         if names.is_empty() {
             return None;
         }
-        let quorum = sync.unwrap_or(Quorum { way: QuorumWay::First, count: 1 });
+        let quorum = sync.unwrap_or(StandbyQuorum { way: QuorumWay::First, count: 1 });
         let way = match quorum.way {
             QuorumWay::First => "FIRST",
             QuorumWay::Any => "ANY",
@@ -92,7 +95,7 @@ impl Topology {
             .standbys(primary)
             .into_iter()
             .filter_map(|node| match &node.kind {
-                NodeKind::Postgres(Role::Standby { sync, .. }) => {
+                NodeKind::Postgres(PostgresRole::Standby { sync, .. }) => {
                     sync.map(|priority| (priority, node.name.as_str()))
                 }
                 _ => None,
@@ -104,24 +107,24 @@ impl Topology {
 
     /// The topology of a study that describes none: one PostgreSQL server.
     pub(crate) fn single() -> Topology {
-        let nodes = vec![Node::primary("primary")];
+        let nodes = vec![TopologyNode::primary("primary")];
         Topology { name: "single".to_owned(), nodes, links: Vec::new() }
     }
 
     pub(crate) fn parse(
         name: &str,
         value: &Value,
-        folder: &Folder,
+        folder: &StudyFolder,
         problems: &Problems,
     ) -> Option<Topology> {
         let fields = Fields::of("a topology", value, problems)?;
         let entries = fields.named("nodes");
-        let mut nodes: Vec<Node> = Vec::new();
+        let mut nodes: Vec<TopologyNode> = Vec::new();
         for entry in entries {
             if !is_name(&entry.key) {
                 problems.add(&entry.key_span, format!("\"{}\" cannot be a name", entry.key));
             }
-            for node in Node::parse(&entry.key, &entry.value, folder, problems) {
+            for node in TopologyNode::parse(&entry.key, &entry.value, folder, problems) {
                 if nodes.iter().any(|known| known.name == node.name) {
                     let message = format!("two nodes are called \"{}\"", node.name);
                     problems.add(&entry.key_span, message);
@@ -138,7 +141,7 @@ impl Topology {
                 let message = format!("a node is called \"{}\" already", entry.key);
                 problems.add(&entry.key_span, message);
             }
-            topology.links.extend(Link::parse(entry, &topology.nodes, problems));
+            topology.links.extend(NodeLink::parse(entry, &topology.nodes, problems));
         }
         fields.finish();
         Some(topology)
@@ -229,7 +232,7 @@ impl Topology {
     }
 
     /// Checks that everything that the texts of a machine name is there.
-    fn check_texts(&self, node: &Node, places: &Places<'_>, problems: &Problems) {
+    fn check_texts(&self, node: &TopologyNode, places: &Places<'_>, problems: &Problems) {
         let Some(machine) = node.machine() else { return };
         let mut names = machine.texts().flat_map(dotted);
         if let Some(name) = names.find(|name| !self.has_name(Some(node), name)) {
@@ -252,7 +255,7 @@ impl Topology {
     }
 
     /// True if something is called by that name in a text of a node.
-    fn has_name(&self, node: Option<&Node>, name: &str) -> bool {
+    fn has_name(&self, node: Option<&TopologyNode>, name: &str) -> bool {
         let (of, what) = name.split_once('.').unwrap_or((name, ""));
         let meant = if of == "self" { node } else { self.node(of) };
         match (of, meant, what.strip_prefix("port.")) {
@@ -275,7 +278,7 @@ impl Topology {
         }
     }
 
-    fn check_references(&self, node: &Node, places: &Places<'_>, problems: &Problems) {
+    fn check_references(&self, node: &TopologyNode, places: &Places<'_>, problems: &Problems) {
         let key = match (node.follows(), &node.subscribes) {
             (Some(_), _) => "of",
             (None, Some(_)) => "subscribes",
@@ -310,7 +313,7 @@ impl Topology {
             at = next;
         }
         let cascades = node.follows().and_then(|name| self.node(name)?.follows());
-        if let NodeKind::Postgres(Role::Standby { of, sync: Some(_) }) = &node.kind
+        if let NodeKind::Postgres(PostgresRole::Standby { of, sync: Some(_) }) = &node.kind
             && cascades.is_some()
         {
             let message = format!("commits cannot wait for a standby of standby {of}");
@@ -319,9 +322,16 @@ impl Topology {
     }
 
     /// A proxy's data are on servers that take writes; poolers before them pair up with them.
-    fn check_proxy(&self, node: &Node, proxy: &Plproxy, places: &Places<'_>, problems: &Problems) {
-        let is_primary =
-            |node: &Node| matches!(node.kind, NodeKind::Postgres(Role::Primary { .. }));
+    fn check_proxy(
+        &self,
+        node: &TopologyNode,
+        proxy: &PlproxyNode,
+        places: &Places<'_>,
+        problems: &Problems,
+    ) {
+        let is_primary = |node: &TopologyNode| {
+            matches!(node.kind, NodeKind::Postgres(PostgresRole::Primary { .. }))
+        };
         for name in &proxy.to {
             if self.node(name).is_some_and(|other| !is_primary(other)) {
                 let message = format!("{name} is no PostgreSQL server that takes writes");
@@ -353,8 +363,10 @@ impl Topology {
         }
     }
 
-    fn check_quorum(&self, node: &Node, places: &Places<'_>, problems: &Problems) {
-        let NodeKind::Postgres(Role::Primary { sync: Some(quorum) }) = &node.kind else { return };
+    fn check_quorum(&self, node: &TopologyNode, places: &Places<'_>, problems: &Problems) {
+        let NodeKind::Postgres(PostgresRole::Primary { sync: Some(quorum) }) = &node.kind else {
+            return;
+        };
         let there = self.sync_standbys(&node.name).len();
         if quorum.count as usize > there {
             let message = format!(

@@ -11,14 +11,14 @@ use terms::Pace;
 use crate::catalogue::metrics;
 use crate::check::Check;
 use crate::claim::{Claim, ClaimSubject};
-use crate::data::Reset;
+use crate::data::DataReset;
 use crate::named::NamedItem;
-use crate::point::Point;
-use crate::profile::Profile;
+use crate::point::TrialPoint;
+use crate::profile::StudyProfile;
 
 /// A point and its second copy, as indices of the study's points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Twin {
+pub struct TwinPoint {
     /// The point that is measured twice.
     pub of: usize,
     /// The copy.
@@ -32,12 +32,12 @@ const ROUNDS_ENOUGH: u32 = 6;
 /// closed loop, to the points and, as a variant of its own, to the variants. None where nothing of
 /// the kind is compared, and in profile smoke, whose figures mean nothing.
 pub(crate) fn add(
-    points: &mut Vec<Point>,
+    points: &mut Vec<TrialPoint>,
     variants: &mut Vec<NamedItem>,
     claims: &[Claim],
-    profile: Profile,
-) -> Option<Twin> {
-    if profile == Profile::Smoke {
+    profile: StudyProfile,
+) -> Option<TwinPoint> {
+    if profile == StudyProfile::Smoke {
         return None;
     }
     let compared = claims.iter().map(compared).filter(|points| points.len() >= 2);
@@ -53,7 +53,7 @@ pub(crate) fn add(
     let variant = &points[of].name.variant;
     let is_other = |index: &usize| points[*index].name.variant != *variant;
     // Where each trial begins with a copy of the data, nothing of a server outlives it.
-    let has_own_servers = points[of].data.reset == Reset::Keep
+    let has_own_servers = points[of].data.reset == DataReset::Keep
         && compared.iter().any(|points| points.contains(&of) && points.iter().any(is_other));
     let mut copy = points[of].clone();
     let at = variants.iter().position(|variant| variant.name == copy.name.variant)?;
@@ -65,7 +65,7 @@ pub(crate) fn add(
     let says = format!("{}, measured again (A/A)", variants[at].label());
     variants.insert(at + 1, NamedItem { name: copy.name.variant.clone(), says });
     points.push(copy);
-    Some(Twin { of, point: points.len() - 1 })
+    Some(TwinPoint { of, point: points.len() - 1 })
 }
 
 /// The points whose throughput a claim speaks of: where there are several, it compares them.
@@ -77,7 +77,7 @@ fn compared(claim: &Claim) -> BTreeSet<usize> {
 
 /// True if a point runs often enough, in closed loop, under steady load, without a fault on the way
 /// and without a check that takes time or changes what the next trial finds.
-fn is_plain(point: &Point) -> bool {
+fn is_plain(point: &TrialPoint) -> bool {
     let is_closed = point.workloads.iter().all(|workload| workload.pace == Pace::Closed);
     let is_quiet = point.checks.iter().all(|check| *check == Check::Counts);
     let is_steady = point.must_be_steady && point.timeline.is_empty() && is_quiet;

@@ -11,7 +11,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::problem::Problems;
-use crate::profile::Profile;
+use crate::profile::StudyProfile;
 
 /// A value and its place.
 #[derive(Clone, Debug, PartialEq)]
@@ -147,11 +147,16 @@ fn from_value(value: &Spanned<DeValue<'_>>, problems: &Problems) -> Value {
 ///
 /// A table whose keys are all profile names is a per-profile value, except where keys are names
 /// that the author gives: a variant may be called `full`.
-pub(crate) fn choose_profile(table: &Table, profile: Profile, problems: &Problems) -> Table {
+pub(crate) fn choose_profile(table: &Table, profile: StudyProfile, problems: &Problems) -> Table {
     choose_in_table(table, profile, problems, &[])
 }
 
-fn choose_in_table(table: &Table, profile: Profile, problems: &Problems, path: &[&str]) -> Table {
+fn choose_in_table(
+    table: &Table,
+    profile: StudyProfile,
+    problems: &Problems,
+    path: &[&str],
+) -> Table {
     let entries = table.entries.iter().map(|entry| {
         let path: Vec<&str> = path.iter().copied().chain([entry.key.as_str()]).collect();
         KeyValue { value: choose(&entry.value, profile, problems, &path), ..entry.clone() }
@@ -159,11 +164,13 @@ fn choose_in_table(table: &Table, profile: Profile, problems: &Problems, path: &
     Table { entries: entries.collect() }
 }
 
-fn choose(value: &Value, profile: Profile, problems: &Problems, path: &[&str]) -> Value {
+fn choose(value: &Value, profile: StudyProfile, problems: &Problems, path: &[&str]) -> Value {
     let is = match &value.is {
         Is::Table(table) if is_per_profile(table) && !holds_names(path) => {
             // What a study does not shorten for the small machine is as large as printed.
-            let full = || (profile == Profile::Published).then(|| table.find(Profile::Full.name()));
+            let full = || {
+                (profile == StudyProfile::Published).then(|| table.find(StudyProfile::Full.name()))
+            };
             return match table.find(profile.name()).or_else(|| full().flatten()) {
                 Some(entry) => choose(&entry.value, profile, problems, path),
                 None => {
@@ -186,7 +193,7 @@ fn choose(value: &Value, profile: Profile, problems: &Problems, path: &[&str]) -
 }
 
 fn is_per_profile(table: &Table) -> bool {
-    !table.entries.is_empty() && table.keys().all(|key| key.parse::<Profile>().is_ok())
+    !table.entries.is_empty() && table.keys().all(|key| key.parse::<StudyProfile>().is_ok())
 }
 
 fn holds_names(path: &[&str]) -> bool {
@@ -337,19 +344,19 @@ mod tests {
         let problems = Problems::of("study.toml");
         let source = "scale = { smoke = 1, quick = 50, full = 500 }\n[variants.full]\na = 1\n";
         let table = parse(source, &problems);
-        let quick = choose_profile(&table, Profile::Quick, &problems);
+        let quick = choose_profile(&table, StudyProfile::Quick, &problems);
         assert_eq!(quick.find("scale").unwrap().value.is, Is::Integer(50));
         let Is::Table(variants) = &quick.find("variants").unwrap().value.is else { panic!() };
         assert!(variants.find("full").is_some(), "a variant may be called like a profile");
 
-        let published = choose_profile(&table, Profile::Published, &problems);
+        let published = choose_profile(&table, StudyProfile::Published, &problems);
         assert_eq!(published.find("scale").unwrap().value.is, Is::Integer(500), "that of full");
         let table = parse("scale = { published = 100, full = 500 }", &problems);
-        let published = choose_profile(&table, Profile::Published, &problems);
+        let published = choose_profile(&table, StudyProfile::Published, &problems);
         assert_eq!(published.find("scale").unwrap().value.is, Is::Integer(100));
 
         let table = parse("scale = { smoke = 1 }", &problems);
-        choose_profile(&table, Profile::Quick, &problems);
+        choose_profile(&table, StudyProfile::Quick, &problems);
         assert_eq!(problems.into_sorted()[0].message, "no value for profile quick");
     }
 }

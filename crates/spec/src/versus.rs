@@ -3,15 +3,15 @@
 use terms::Settings;
 
 use crate::fields::Fields;
-use crate::folder::Folder;
+use crate::folder::StudyFolder;
 use crate::initdb::InitdbOption;
 use crate::named::NamedItem;
-use crate::point::Point;
-use crate::problem::{Problem, Problems};
+use crate::point::TrialPoint;
+use crate::problem::{Problems, StudyProblem};
 use crate::study::{Study, StudyStatements, claims};
 use crate::value;
 
-impl Point {
+impl TrialPoint {
     /// Gives every PostgreSQL server these settings and options of initdb beside its own; the new value of a setting
     /// wins.
     pub fn give(&mut self, settings: &Settings, initdb: &[InitdbOption]) {
@@ -59,8 +59,8 @@ impl Study {
     ///
     /// # Errors
     /// Everything that is wrong with them.
-    pub fn with_claims(self, text: &str) -> Result<Study, Vec<Problem>> {
-        let problems = Problems::of(Folder::STUDY);
+    pub fn with_claims(self, text: &str) -> Result<Study, Vec<StudyProblem>> {
+        let problems = Problems::of(StudyFolder::STUDY);
         let table = value::parse(text, &problems);
         let fields = Fields::new("claims", &table, 0..0, &problems);
         let StudyStatements { claims, .. } =

@@ -1,13 +1,13 @@
 //! Workloads of clients: their scripts, their number, their protocol, their pace, and their node.
 
-use script::{CommandKind, Names, Protocol, RowSource, Syntax};
+use script::{CommandKind, Protocol, RowSource, ScriptSyntax, VariableNames};
 use terms::{Pace, RetryPolicy};
 
 use crate::data::{ScriptText, script_file};
 use terms::Settings;
 
 use crate::fields::{Fields, VariableValues};
-use crate::folder::Folder;
+use crate::folder::StudyFolder;
 use crate::patience::{self, CapacitySearch};
 use crate::problem::Problems;
 use crate::value::{Is, Table, Value};
@@ -20,7 +20,7 @@ pub struct Workload {
     /// Its name in the report; empty for its name in the study.
     pub says: String,
     /// Its scripts, one of which is drawn for each transaction.
-    pub scripts: Vec<Script>,
+    pub scripts: Vec<ScriptShare>,
     /// Clients over all generator processes.
     pub clients: u32,
     /// Protocol by which statements cross the wire.
@@ -51,7 +51,7 @@ pub struct Workload {
     /// later before they start are skipped.
     pub latency_limit_ms: Option<f64>,
     /// Tables in which its scripts write the acts of each client, if it keeps a ledger.
-    pub ledger: Option<Ledger>,
+    pub ledger: Option<LedgerLayout>,
     /// True if its clients keep a history, as the notes in its scripts say.
     pub keeps_history: bool,
 }
@@ -59,7 +59,7 @@ pub struct Workload {
 /// The tables of a ledger: before each transaction the script is given `:ledger_client`,
 /// `:ledger_seq` and `:ledger_chain`, which it writes into one or both of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ledger {
+pub struct LedgerLayout {
     /// The table that gets a row from each transaction.
     pub insert: Option<String>,
     /// The table in which each client changes its own row.
@@ -70,13 +70,13 @@ pub struct Ledger {
 
 /// A script and its share.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Script {
+pub struct ScriptShare {
     /// Source of its text.
     pub source: ScriptSource,
     /// Its share is its weight over the sum of weights.
     pub weight: u32,
     /// Form of pgbench's language in which it is written.
-    pub syntax: Syntax,
+    pub syntax: ScriptSyntax,
     /// The files of the study's folder from which it draws rows.
     pub rows: Vec<(RowSource, ScriptText)>,
 }
@@ -87,12 +87,12 @@ pub enum ScriptSource {
     /// A file of the study's folder.
     File(ScriptText),
     /// One of pgbench's own, or of the rig's.
-    Builtin(Builtin),
+    Builtin(BuiltinWorkload),
 }
 
 /// pgbench's own scripts, and those that make a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Builtin {
+pub enum BuiltinWorkload {
     /// Something like TPC-B.
     TpcbLike,
     /// The same without tellers and branches.
@@ -109,33 +109,35 @@ pub enum Builtin {
     Bank,
 }
 
-impl Builtin {
+impl BuiltinWorkload {
     /// Its name; of pgbench's, as after its `-b`.
     pub fn name(self) -> &'static str {
         match self {
-            Builtin::TpcbLike => "tpcb-like",
-            Builtin::SimpleUpdate => "simple-update",
-            Builtin::SelectOnly => "select-only",
-            Builtin::ListAppend => "list-append",
-            Builtin::ListRead => "list-read",
-            Builtin::RwRegister => "rw-register",
-            Builtin::Bank => "bank",
+            BuiltinWorkload::TpcbLike => "tpcb-like",
+            BuiltinWorkload::SimpleUpdate => "simple-update",
+            BuiltinWorkload::SelectOnly => "select-only",
+            BuiltinWorkload::ListAppend => "list-append",
+            BuiltinWorkload::ListRead => "list-read",
+            BuiltinWorkload::RwRegister => "rw-register",
+            BuiltinWorkload::Bank => "bank",
         }
     }
 
     /// The text of one that makes a history.
     fn of_history(self) -> Option<&'static str> {
         match self {
-            Builtin::TpcbLike | Builtin::SimpleUpdate | Builtin::SelectOnly => None,
-            Builtin::ListAppend => Some(include_str!("histories/list-append.sql")),
-            Builtin::ListRead => Some(include_str!("histories/list-read.sql")),
-            Builtin::RwRegister => Some(include_str!("histories/rw-register.sql")),
-            Builtin::Bank => Some(include_str!("histories/bank.sql")),
+            BuiltinWorkload::TpcbLike
+            | BuiltinWorkload::SimpleUpdate
+            | BuiltinWorkload::SelectOnly => None,
+            BuiltinWorkload::ListAppend => Some(include_str!("histories/list-append.sql")),
+            BuiltinWorkload::ListRead => Some(include_str!("histories/list-read.sql")),
+            BuiltinWorkload::RwRegister => Some(include_str!("histories/rw-register.sql")),
+            BuiltinWorkload::Bank => Some(include_str!("histories/bank.sql")),
         }
     }
 }
 
-impl Script {
+impl ScriptShare {
     /// Its text, and its name in messages: of a file its own, of a built-in script pgbench's
     /// description.
     pub fn text(&self) -> ScriptText {
@@ -145,7 +147,7 @@ impl Script {
                 if let Some(text) = builtin.of_history() {
                     return ScriptText { name: builtin.name().to_owned(), text: text.to_owned() };
                 }
-                let found = script::Builtin::find(builtin.name());
+                let found = script::BuiltinScript::find(builtin.name());
                 let found = found.map(|found| (found.description, found.text)).unwrap_or_default();
                 ScriptText { name: found.0.to_owned(), text: found.1.to_owned() }
             }
@@ -183,7 +185,7 @@ impl Workload {
         table: &Table,
         span: &std::ops::Range<usize>,
         first_node: &str,
-        folder: &Folder,
+        folder: &StudyFolder,
         problems: &Problems,
     ) -> Workload {
         let fields = Fields::new("a workload", table, span.clone(), problems);
@@ -229,11 +231,11 @@ fn to(fields: &Fields<'_>, first_node: &str) -> Vec<String> {
     }
 }
 
-fn ledger(value: &Value, problems: &Problems) -> Option<Ledger> {
+fn ledger(value: &Value, problems: &Problems) -> Option<LedgerLayout> {
     let fields = Fields::of("a ledger", value, problems)?;
     let table = |key| fields.text(key).map(str::to_owned);
     let (insert, update, read) = (table("insert"), table("update"), table("read"));
-    let ledger = Ledger { insert, update, read };
+    let ledger = LedgerLayout { insert, update, read };
     fields.finish();
     if [&ledger.insert, &ledger.update, &ledger.read].into_iter().all(Option::is_none) {
         let hint =
@@ -271,11 +273,11 @@ fn pace(fields: &Fields<'_>) -> (Pace, bool) {
 }
 
 /// `script = "a.sql"`, `script = ["a.sql", { file = "b.sql", weight = 3 }]`, `builtin = "…"`.
-fn scripts(fields: &Fields<'_>, folder: &Folder) -> Vec<Script> {
+fn scripts(fields: &Fields<'_>, folder: &StudyFolder) -> Vec<ScriptShare> {
     let problems = fields.problems;
     let files = fields.list("script").iter();
     let files = files.filter_map(|value| script(value, Named::File, folder, problems));
-    let mut scripts: Vec<Script> = files.collect();
+    let mut scripts: Vec<ScriptShare> = files.collect();
     let builtins = fields.list("builtin").iter();
     scripts.extend(builtins.filter_map(|value| script(value, Named::Builtin, folder, problems)));
     let named = fields.value("script").is_some() || fields.value("builtin").is_some();
@@ -295,7 +297,12 @@ enum Named {
     Builtin,
 }
 
-fn script(value: &Value, named: Named, folder: &Folder, problems: &Problems) -> Option<Script> {
+fn script(
+    value: &Value,
+    named: Named,
+    folder: &StudyFolder,
+    problems: &Problems,
+) -> Option<ScriptShare> {
     let source = |value: &Value| match named {
         Named::File => script_file(value, folder, problems).map(ScriptSource::File),
         Named::Builtin => {
@@ -303,9 +310,9 @@ fn script(value: &Value, named: Named, folder: &Folder, problems: &Problems) -> 
         }
     };
     if let Is::Text(_) = value.is {
-        let (source, syntax) = (source(value)?, Syntax::Current);
+        let (source, syntax) = (source(value)?, ScriptSyntax::Current);
         let rows = rows(value, &source, syntax, folder, problems);
-        return Some(Script { source, weight: 1, syntax, rows });
+        return Some(ScriptShare { source, weight: 1, syntax, rows });
     }
     let fields = Fields::of("a script", value, problems)?;
     let named = match named {
@@ -313,24 +320,25 @@ fn script(value: &Value, named: Named, folder: &Folder, problems: &Problems) -> 
         Named::Builtin => fields.required("name"),
     };
     let weight = fields.integer("weight", 0..=i32::MAX as u32).unwrap_or(1);
-    let syntax = fields.choice("syntax", SYNTAXES).unwrap_or(Syntax::Current);
+    let syntax = fields.choice("syntax", SYNTAXES).unwrap_or(ScriptSyntax::Current);
     let named = named?;
     let source = source(named)?;
     let rows = rows(named, &source, syntax, folder, problems);
     fields.finish();
-    Some(Script { source, weight, syntax, rows })
+    Some(ScriptShare { source, weight, syntax, rows })
 }
 
 /// The files from which a script draws rows. One that cannot be parsed is told of when a run is prepared.
 fn rows(
     value: &Value,
     source: &ScriptSource,
-    syntax: Syntax,
-    folder: &Folder,
+    syntax: ScriptSyntax,
+    folder: &StudyFolder,
     problems: &Problems,
 ) -> Vec<(RowSource, ScriptText)> {
     let ScriptSource::File(file) = source else { return Vec::new() };
-    let parsed = script::Script::parse(&file.name, &file.text, syntax, &mut Names::new());
+    let parsed =
+        script::ParsedScript::parse(&file.name, &file.text, syntax, &mut VariableNames::new());
     let mut rows: Vec<(RowSource, ScriptText)> = Vec::new();
     for command in parsed.iter().flat_map(|script| &script.commands) {
         let CommandKind::SetRow(row) = &command.kind else { continue };
@@ -384,13 +392,14 @@ const PROTOCOLS: &[(&str, Protocol)] = &[
     ("extended", Protocol::Extended),
     ("prepared", Protocol::Prepared),
 ];
-const SYNTAXES: &[(&str, Syntax)] = &[("current", Syntax::Current), ("9.x", Syntax::NineX)];
-const BUILTINS: &[(&str, Builtin)] = &[
-    ("tpcb-like", Builtin::TpcbLike),
-    ("simple-update", Builtin::SimpleUpdate),
-    ("select-only", Builtin::SelectOnly),
-    ("list-append", Builtin::ListAppend),
-    ("list-read", Builtin::ListRead),
-    ("rw-register", Builtin::RwRegister),
-    ("bank", Builtin::Bank),
+const SYNTAXES: &[(&str, ScriptSyntax)] =
+    &[("current", ScriptSyntax::Current), ("9.x", ScriptSyntax::NineX)];
+const BUILTINS: &[(&str, BuiltinWorkload)] = &[
+    ("tpcb-like", BuiltinWorkload::TpcbLike),
+    ("simple-update", BuiltinWorkload::SimpleUpdate),
+    ("select-only", BuiltinWorkload::SelectOnly),
+    ("list-append", BuiltinWorkload::ListAppend),
+    ("list-read", BuiltinWorkload::ListRead),
+    ("rw-register", BuiltinWorkload::RwRegister),
+    ("bank", BuiltinWorkload::Bank),
 ];

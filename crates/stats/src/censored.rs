@@ -6,11 +6,11 @@
 //! weight of each open duration to those that are longer. Where open durations are the longest of
 //! all, the high quantiles are not known, and only a lower bound can be told.
 
-use crate::Latency;
+use crate::LatencyHistogram;
 
 /// A quantile, or what is known of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounded {
+pub struct CensoredQuantile {
     /// The duration, ns.
     pub value_ns: u64,
     /// The quantile is at least `value_ns`; how much larger it is, is not known.
@@ -20,19 +20,23 @@ pub struct Bounded {
 /// The quantile (0..1) of durations that ended (`ended`) and of those that had not (`open`, their
 /// ages). `None` where nothing was seen, or for a quantile outside of 0..1. A quantile of 1 is the
 /// longest duration.
-pub fn quantile(ended: &Latency, open: &Latency, quantile: f64) -> Option<Bounded> {
+pub fn quantile(
+    ended: &LatencyHistogram,
+    open: &LatencyHistogram,
+    quantile: f64,
+) -> Option<CensoredQuantile> {
     if open.is_empty() {
         let value_ns = ended.quantile_ns(quantile)?;
-        return Some(Bounded { value_ns, is_at_least: false });
+        return Some(CensoredQuantile { value_ns, is_at_least: false });
     }
     if !(0.0..=1.0).contains(&quantile) {
         return None;
     }
     let oldest_ns = open.max_ns()?;
     let longest_ns = ended.max_ns().unwrap_or(0).max(oldest_ns);
-    let beyond = Bounded { value_ns: longest_ns, is_at_least: true };
+    let beyond = CensoredQuantile { value_ns: longest_ns, is_at_least: true };
     if quantile == 1.0 {
-        return Some(Bounded { is_at_least: longest_ns == oldest_ns, ..beyond });
+        return Some(CensoredQuantile { is_at_least: longest_ns == oldest_ns, ..beyond });
     }
     // Both by rising duration; what ended at a duration comes before what was still open then.
     let mut at_risk = ended.count() + open.count();
@@ -46,7 +50,7 @@ pub fn quantile(ended: &Latency, open: &Latency, quantile: f64) -> Option<Bounde
         at_risk = at_risk.saturating_sub(count);
         if survivors <= 1.0 - quantile + ROUNDING {
             let value_ns = value_ns.min(ended.max_ns().unwrap_or(value_ns));
-            return Some(Bounded { value_ns, is_at_least: false });
+            return Some(CensoredQuantile { value_ns, is_at_least: false });
         }
     }
     Some(beyond)
@@ -72,15 +76,18 @@ pub fn samples_needed(quantile: f64) -> u64 {
 mod tests {
     use super::*;
 
-    fn of(values: impl IntoIterator<Item = u64>) -> Latency {
-        let mut latency = Latency::new();
+    fn of(values: impl IntoIterator<Item = u64>) -> LatencyHistogram {
+        let mut latency = LatencyHistogram::new();
         values.into_iter().for_each(|value| latency.record_ns(value * 1_000_000));
         latency
     }
 
     #[test]
     fn open_durations_count_as_at_least_their_age() {
-        let check = |ended: &Latency, open: &Latency, q: f64, expected: Option<(u64, bool)>| {
+        let check = |ended: &LatencyHistogram,
+                     open: &LatencyHistogram,
+                     q: f64,
+                     expected: Option<(u64, bool)>| {
             let found = quantile(ended, open, q);
             let found = found.map(|one| (one.value_ns / 1_000_000, one.is_at_least));
             assert_eq!(found, expected, "{q} of {ended:?} and {open:?}");

@@ -11,7 +11,7 @@
 //! there are outliers. Of noise that disturbs one side only, both find the median rather than the
 //! mean.
 
-use crate::interval::{HEADLINE_ROUNDS_MIN, Interval, NoInterval};
+use crate::interval::{ConfidenceInterval, HEADLINE_ROUNDS_MIN, NoInterval};
 use crate::sample;
 use crate::signed_rank::{self, OBSERVATIONS_MAX};
 use crate::student;
@@ -28,7 +28,7 @@ const MAD_SCALE: f64 = 1.4826;
 ///
 /// # Errors
 /// Below two values, when one is not finite, or when the confidence is not within 0..1.
-pub fn interval(values: &[f64], confidence: f64) -> Result<Interval, NoInterval> {
+pub fn interval(values: &[f64], confidence: f64) -> Result<ConfidenceInterval, NoInterval> {
     let student = student::mean_interval(values, confidence)?;
     if values.len() > OBSERVATIONS_MAX || !has_outlier(values) {
         return Ok(student);
@@ -73,20 +73,20 @@ mod tests {
     use statrs::distribution::{ContinuousCDF, Normal};
 
     use super::*;
-    use crate::interval::Method;
+    use crate::interval::IntervalMethod;
     use crate::prng::Prng;
 
     #[test]
     fn the_rule() {
-        let check = |values: &[f64], expected: Method| {
+        let check = |values: &[f64], expected: IntervalMethod| {
             assert_eq!(interval(values, 0.95).map(|one| one.method), Ok(expected), "{values:?}");
         };
-        check(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], Method::Student);
-        check(&[1.0, 2.0, 3.0, 4.0, 5.0, 60.0], Method::SignedRank);
-        check(&[3.0; 6], Method::Student);
-        check(&[3.0, 3.0, 3.0, 3.0, 3.0, 4.0], Method::SignedRank);
-        check(&[1.0, 2.0, 300.0], Method::Student);
-        check(&[1.0; OBSERVATIONS_MAX + 1], Method::Student);
+        check(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], IntervalMethod::Student);
+        check(&[1.0, 2.0, 3.0, 4.0, 5.0, 60.0], IntervalMethod::SignedRank);
+        check(&[3.0; 6], IntervalMethod::Student);
+        check(&[3.0, 3.0, 3.0, 3.0, 3.0, 4.0], IntervalMethod::SignedRank);
+        check(&[1.0, 2.0, 300.0], IntervalMethod::Student);
+        check(&[1.0; OBSERVATIONS_MAX + 1], IntervalMethod::Student);
         assert_eq!(interval(&[1.0], 0.95), Err(NoInterval::TooFew { n: 1, needed: 2 }));
     }
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use hdrhistogram::Histogram;
 
 use crate::hdr_payload::{self, DecodeError};
-use crate::latency::Latency;
-use crate::moments::Moments;
+use crate::latency::LatencyHistogram;
+use crate::moments::DurationSums;
 
 /// Counters, 32 bits wide.
 #[derive(Clone)]
@@ -29,9 +29,9 @@ impl Counters {
     }
 
     /// Counters that are encoded so, and sums that are estimated from them.
-    pub(crate) fn read(bytes: Vec<u8>) -> Result<(Counters, Moments), DecodeError> {
+    pub(crate) fn read(bytes: Vec<u8>) -> Result<(Counters, DurationSums), DecodeError> {
         let (decoded, unpacked) = hdr_payload::decode(&bytes)?;
-        let mut moments = Moments::default();
+        let mut moments = DurationSums::default();
         for bucket in decoded.iter_recorded() {
             let middle_ns = decoded.median_equivalent(bucket.value_iterated_to());
             moments.record_n_ns(middle_ns, bucket.count_at_value());
@@ -86,7 +86,7 @@ impl PartialEq for Counters {
 }
 
 fn empty() -> Histogram<u32> {
-    Histogram::new(Latency::SIGNIFICANT_DIGITS).expect("three digits are supported")
+    Histogram::new(LatencyHistogram::SIGNIFICANT_DIGITS).expect("three digits are supported")
 }
 
 #[cold]
@@ -97,7 +97,7 @@ fn opened(bytes: &[u8]) -> Histogram<u32> {
     for bucket in decoded.iter_recorded() {
         let low_ns = decoded.lowest_equivalent(bucket.value_iterated_to());
         let count = u32::try_from(bucket.count_at_value()).unwrap_or(u32::MAX);
-        let fits = counts.record_n(low_ns.min(Latency::LIMIT_NS), count);
+        let fits = counts.record_n(low_ns.min(LatencyHistogram::LIMIT_NS), count);
         debug_assert!(fits.is_ok(), "a histogram that resizes takes every value below the limit");
     }
     counts

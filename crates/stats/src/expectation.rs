@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use crate::interval::{Interval, NoInterval};
+use crate::interval::{ConfidenceInterval, NoInterval};
 
 /// Range in which a value is expected.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,18 +34,18 @@ pub enum Expectation {
 
 /// Conclusion about an expectation.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Verdict {
+pub enum ExpectationVerdict {
     /// The interval lies inside what is expected.
     Holds,
     /// The interval lies outside.
     DoesNotHold,
     /// Neither; why.
-    CannotTell(Doubt),
+    CannotTell(UndecidedReason),
 }
 
 /// The reason why it cannot be told.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Doubt {
+pub enum UndecidedReason {
     /// The interval reaches across a bound of what is expected.
     Straddles,
     /// Fewer rounds than a verdict takes.
@@ -65,23 +65,29 @@ impl Expectation {
     /// The verdict on a measured value, from at least `rounds_min` rounds:
     /// [`crate::HEADLINE_ROUNDS_MIN`] for a claim about an estimate; 1 for an invariant, whose
     /// value is counted and not estimated.
-    pub fn judge(&self, measured: Result<&Interval, NoInterval>, rounds_min: usize) -> Verdict {
+    pub fn judge(
+        &self,
+        measured: Result<&ConfidenceInterval, NoInterval>,
+        rounds_min: usize,
+    ) -> ExpectationVerdict {
         let interval = match measured {
             Ok(interval) => interval,
-            Err(reason) => return Verdict::CannotTell(Doubt::NoInterval(reason)),
+            Err(reason) => {
+                return ExpectationVerdict::CannotTell(UndecidedReason::NoInterval(reason));
+            }
         };
         if interval.n < rounds_min {
-            let doubt = Doubt::TooFewRounds { n: interval.n, needed: rounds_min };
-            return Verdict::CannotTell(doubt);
+            let doubt = UndecidedReason::TooFewRounds { n: interval.n, needed: rounds_min };
+            return ExpectationVerdict::CannotTell(doubt);
         }
         if interval.low.is_nan() || interval.high.is_nan() || self.is_nan() {
-            return Verdict::CannotTell(Doubt::NotANumber);
+            return ExpectationVerdict::CannotTell(UndecidedReason::NotANumber);
         }
         let (inside, outside) = self.sides(interval.low, interval.high);
         match (inside, outside) {
-            (true, _) => Verdict::Holds,
-            (_, true) => Verdict::DoesNotHold,
-            _ => Verdict::CannotTell(Doubt::Straddles),
+            (true, _) => ExpectationVerdict::Holds,
+            (_, true) => ExpectationVerdict::DoesNotHold,
+            _ => ExpectationVerdict::CannotTell(UndecidedReason::Straddles),
         }
     }
 
@@ -158,27 +164,27 @@ impl fmt::Display for Expectation {
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for ExpectationVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Verdict::Holds => "holds",
-            Verdict::DoesNotHold => "does not hold",
-            Verdict::CannotTell(_) => "cannot tell",
+            ExpectationVerdict::Holds => "holds",
+            ExpectationVerdict::DoesNotHold => "does not hold",
+            ExpectationVerdict::CannotTell(_) => "cannot tell",
         })
     }
 }
 
-impl fmt::Display for Doubt {
+impl fmt::Display for UndecidedReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Doubt::Straddles => write!(f, "the interval reaches across the bound"),
-            Doubt::TooFewRounds { n, needed } => {
+            UndecidedReason::Straddles => write!(f, "the interval reaches across the bound"),
+            UndecidedReason::TooFewRounds { n, needed } => {
                 let rounds = if *n == 1 { "round was" } else { "rounds were" };
                 let [n, needed] = [*n, *needed].map(in_words);
                 write!(f, "{n} {rounds} measured; a verdict needs {needed}")
             }
-            Doubt::NoInterval(reason) => write!(f, "no interval: {reason}"),
-            Doubt::NotANumber => write!(f, "a value is not a number"),
+            UndecidedReason::NoInterval(reason) => write!(f, "no interval: {reason}"),
+            UndecidedReason::NotANumber => write!(f, "a value is not a number"),
         }
     }
 }
@@ -195,11 +201,18 @@ mod tests {
 
     use super::Expectation::{self, *};
     use super::*;
-    use crate::interval::{HEADLINE_ROUNDS_MIN, Method};
+    use crate::interval::{HEADLINE_ROUNDS_MIN, IntervalMethod};
 
-    fn interval(low: f64, high: f64, n: usize) -> Interval {
+    fn interval(low: f64, high: f64, n: usize) -> ConfidenceInterval {
         let point = low.midpoint(high);
-        Interval { point, low, high, confidence: 0.95, n, method: Method::Student }
+        ConfidenceInterval {
+            point,
+            low,
+            high,
+            confidence: 0.95,
+            n,
+            method: IntervalMethod::Student,
+        }
     }
 
     #[test]
@@ -267,8 +280,9 @@ mod tests {
 
     #[test]
     fn the_doubt_is_stated() {
-        let check = |measured: Result<&Interval, NoInterval>, expected: &str| {
-            let Verdict::CannotTell(doubt) = AtLeast(1.0).judge(measured, HEADLINE_ROUNDS_MIN)
+        let check = |measured: Result<&ConfidenceInterval, NoInterval>, expected: &str| {
+            let ExpectationVerdict::CannotTell(doubt) =
+                AtLeast(1.0).judge(measured, HEADLINE_ROUNDS_MIN)
             else {
                 panic!("{measured:?} got a verdict")
             };
@@ -307,7 +321,7 @@ mod tests {
             let wide = expected.judge(Ok(&interval(low, low + width, 6)), 6);
             let (from, to) = (low + width * a.min(b), low + width * a.max(b));
             let narrow = expected.judge(Ok(&interval(from, to, 12)), 6);
-            prop_assert!(wide == narrow || matches!(wide, Verdict::CannotTell(_)));
+            prop_assert!(wide == narrow || matches!(wide, ExpectationVerdict::CannotTell(_)));
         }
     }
 }

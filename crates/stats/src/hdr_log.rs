@@ -9,7 +9,7 @@ use std::fmt::Write;
 use thiserror::Error;
 
 use crate::hdr_payload::DecodeError;
-use crate::latency::Latency;
+use crate::latency::LatencyHistogram;
 
 /// The histogram of one interval.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,12 +22,12 @@ pub struct LogInterval {
     /// Length of the interval in seconds.
     pub length_s: f64,
     /// Durations that were recorded in it.
-    pub latency: Latency,
+    pub latency: LatencyHistogram,
 }
 
 /// A whole log.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Log {
+pub struct HdrLog {
     /// Time at which it began, in seconds since 1970, if it says so.
     pub start_unix_s: Option<f64>,
     /// Its intervals in the order of the file.
@@ -84,9 +84,9 @@ impl LogInterval {
 ///
 /// # Errors
 /// The first line that is neither comment, legend nor interval, or whose histogram is damaged.
-pub fn read(text: &str) -> Result<Log, LogError> {
+pub fn read(text: &str) -> Result<HdrLog, LogError> {
     const YEAR_S: f64 = 365.0 * 86_400.0;
-    let mut log = Log { start_unix_s: None, intervals: Vec::new() };
+    let mut log = HdrLog { start_unix_s: None, intervals: Vec::new() };
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
         if let Some(rest) = line.strip_prefix(START_TIME) {
@@ -117,8 +117,8 @@ fn read_interval(text: &str, line: usize) -> Result<LogInterval, LogError> {
         return Err(LogError::Fields { line });
     };
     let payload = fields.next().ok_or(LogError::Fields { line })?;
-    let latency =
-        Latency::from_base64(payload).map_err(|source| LogError::Histogram { line, source })?;
+    let latency = LatencyHistogram::from_base64(payload)
+        .map_err(|source| LogError::Histogram { line, source })?;
     Ok(LogInterval { tag, start_s, length_s, latency })
 }
 
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     fn interval(tag: Option<&str>, start_s: f64, values: &[u64]) -> LogInterval {
-        let mut latency = Latency::new();
+        let mut latency = LatencyHistogram::new();
         values.iter().for_each(|&value| latency.record_ns(value));
         LogInterval { tag: tag.map(str::to_string), start_s, length_s: 1.0, latency }
     }

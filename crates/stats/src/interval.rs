@@ -10,7 +10,7 @@ pub const HEADLINE_ROUNDS_MIN: usize = 6;
 
 /// An estimate and its confidence interval. `low ≤ point ≤ high`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Interval {
+pub struct ConfidenceInterval {
     /// The estimate.
     pub point: f64,
     /// The lower bound.
@@ -23,12 +23,12 @@ pub struct Interval {
     /// Number of independent observations (rounds, pairs) that it rests on.
     pub n: usize,
     /// Method by which the bounds were computed.
-    pub method: Method,
+    pub method: IntervalMethod,
 }
 
 /// Method by which an interval is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Method {
+pub enum IntervalMethod {
     /// Nothing was estimated: a count, or a value that is the same in every round.
     Exact,
     /// Mean ± t · s/√n, which assumes normally distributed observations.
@@ -67,16 +67,16 @@ pub enum NoInterval {
     Confidence(f64),
 }
 
-impl Interval {
+impl ConfidenceInterval {
     /// A value without uncertainty, seen in `n` rounds.
     pub fn exact(value: f64, n: usize) -> Self {
-        Interval {
+        ConfidenceInterval {
             point: value,
             low: value,
             high: value,
             confidence: 1.0,
             n,
-            method: Method::Exact,
+            method: IntervalMethod::Exact,
         }
     }
 
@@ -92,19 +92,19 @@ impl Interval {
         let low = values.iter().copied().fold(point, f64::min);
         let high = values.iter().copied().fold(point, f64::max);
         let confidence = 1.0 - 2f64.powi(1 - n as i32);
-        Some(Interval { point, low, high, confidence, n, method: Method::Range })
+        Some(ConfidenceInterval { point, low, high, confidence, n, method: IntervalMethod::Range })
     }
 
     /// The interval of a rising function of the value, such as `exp` for a log-ratio.
     pub fn map(self, rising: impl Fn(f64) -> f64) -> Self {
         let (point, low, high) = (rising(self.point), rising(self.low), rising(self.high));
-        Interval { point, low, high, ..self }
+        ConfidenceInterval { point, low, high, ..self }
     }
 
     /// The interval with either bound so many times as far from the point.
     pub fn widened(self, times: f64) -> Self {
         let from_point = |bound: f64| self.point + (bound - self.point) * times;
-        Interval { low: from_point(self.low), high: from_point(self.high), ..self }
+        ConfidenceInterval { low: from_point(self.low), high: from_point(self.high), ..self }
     }
 
     /// True if `value` lies within the bounds.
@@ -113,23 +113,23 @@ impl Interval {
     }
 }
 
-impl Method {
+impl IntervalMethod {
     /// A few words for a report.
     pub fn name(self) -> &'static str {
         match self {
-            Method::Exact => "exact",
-            Method::Student => "Student t",
-            Method::SignTest => "median, sign test",
-            Method::SignedRank => "Hodges–Lehmann, Wilcoxon signed rank",
-            Method::Welch => "Welch t",
-            Method::ConfidenceSequence => "confidence sequence",
-            Method::PlannedLooks => "planned looks",
-            Method::Range => "range of the rounds",
+            IntervalMethod::Exact => "exact",
+            IntervalMethod::Student => "Student t",
+            IntervalMethod::SignTest => "median, sign test",
+            IntervalMethod::SignedRank => "Hodges–Lehmann, Wilcoxon signed rank",
+            IntervalMethod::Welch => "Welch t",
+            IntervalMethod::ConfidenceSequence => "confidence sequence",
+            IntervalMethod::PlannedLooks => "planned looks",
+            IntervalMethod::Range => "range of the rounds",
         }
     }
 }
 
-impl fmt::Display for Method {
+impl fmt::Display for IntervalMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

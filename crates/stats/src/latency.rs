@@ -1,6 +1,6 @@
 //! A latency histogram: nanoseconds, three significant digits, any duration up to 73 minutes.
 //!
-//! An HDR histogram (Gil Tene, <https://hdrhistogram.org>) holds the distribution, [`Moments`] the
+//! An HDR histogram (Gil Tene, <https://hdrhistogram.org>) holds the distribution, [`DurationSums`] the
 //! exact count, sums and extremes beside it. Counters are 32 bits wide: half the cache of 64, and
 //! a bucket saturates only after 4.29 · 10⁹ transactions within the same 0.1 % of latency. Memory
 //! grows with the longest duration seen: 44 KiB up to 1 ms, 84 KiB up to 1 s, 132 KiB at most.
@@ -12,16 +12,16 @@ use hdrhistogram::serialization::V2DeflateSerializer;
 
 use crate::counters::Counters;
 use crate::hdr_payload::{self, DecodeError};
-use crate::moments::Moments;
+use crate::moments::DurationSums;
 
 /// A distribution of durations in nanoseconds. Recording takes a few nanoseconds and never fails.
 #[derive(Clone, PartialEq)]
-pub struct Latency {
+pub struct LatencyHistogram {
     counts: Counters,
-    moments: Moments,
+    moments: DurationSums,
 }
 
-impl Latency {
+impl LatencyHistogram {
     /// Longer durations are counted in the bucket of this one (2⁴² − 1 ns, 73 minutes), so that
     /// no value makes the histogram larger than 132 KiB. The exact extreme stays in `max_ns`.
     pub const LIMIT_NS: u64 = (1 << 42) - 1;
@@ -31,7 +31,7 @@ impl Latency {
 
     /// An empty histogram of 8 KiB, which grows as longer durations are recorded.
     pub fn new() -> Self {
-        Latency { counts: Counters::new(), moments: Moments::default() }
+        LatencyHistogram { counts: Counters::new(), moments: DurationSums::default() }
     }
 
     /// Counts one duration.
@@ -43,7 +43,7 @@ impl Latency {
     }
 
     /// Adds all durations of `other`.
-    pub fn merge(&mut self, other: &Latency) {
+    pub fn merge(&mut self, other: &LatencyHistogram) {
         let fits = self.counts.open_mut().add(&*other.counts.open());
         debug_assert!(fits.is_ok(), "a histogram that resizes takes every other");
         self.moments.merge(&other.moments);
@@ -52,7 +52,7 @@ impl Latency {
     /// Forgets all durations and keeps the memory.
     pub fn reset(&mut self) {
         self.counts.open_mut().reset();
-        self.moments = Moments::default();
+        self.moments = DurationSums::default();
     }
 
     /// Number of durations that were recorded.
@@ -75,7 +75,7 @@ impl Latency {
         self.quantile_of(&self.counts.open(), quantile)
     }
 
-    /// [`Latency::quantile_ns`] of several quantiles.
+    /// [`LatencyHistogram::quantile_ns`] of several quantiles.
     pub fn quantiles_ns<const N: usize>(&self, quantiles: [f64; N]) -> [Option<u64>; N] {
         if self.is_empty() {
             return [None; N];
@@ -84,7 +84,7 @@ impl Latency {
         quantiles.map(|quantile| self.quantile_of(&counts, quantile))
     }
 
-    /// [`Latency::quantile_ns`] by counters that are open already.
+    /// [`LatencyHistogram::quantile_ns`] by counters that are open already.
     fn quantile_of(&self, counts: &Histogram<u32>, quantile: f64) -> Option<u64> {
         if self.is_empty() || !(0.0..=1.0).contains(&quantile) {
             return None;
@@ -128,14 +128,14 @@ impl Latency {
         self.moments.sum_ns
     }
 
-    /// The exact sums, for carrying them along with [`Latency::to_base64`], which does not.
-    pub fn moments(&self) -> Moments {
+    /// The exact sums, for carrying them along with [`LatencyHistogram::to_base64`], which does not.
+    pub fn moments(&self) -> DurationSums {
         self.moments
     }
 
     /// Puts the exact sums back beside a decoded histogram. Sums that are not of this histogram, by their
     /// count or their extremes, are ignored: the estimates stay.
-    pub fn with_moments(mut self, moments: Moments) -> Self {
+    pub fn with_moments(mut self, moments: DurationSums) -> Self {
         if moments.count == self.moments.count && moments.min_ns <= moments.max_ns {
             self.moments = moments;
         }
@@ -189,17 +189,17 @@ impl Latency {
     /// When the text is no base64, no such histogram, or damaged.
     pub fn from_base64(text: &str) -> Result<Self, DecodeError> {
         let (counts, moments) = Counters::read(hdr_payload::bytes(text)?)?;
-        Ok(Latency { counts, moments })
+        Ok(LatencyHistogram { counts, moments })
     }
 }
 
-impl Default for Latency {
+impl Default for LatencyHistogram {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl fmt::Debug for Latency {
+impl fmt::Debug for LatencyHistogram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Latency")
             .field("count", &self.count())
@@ -216,8 +216,8 @@ mod tests {
 
     use super::*;
 
-    fn latency_of(values: &[u64]) -> Latency {
-        let mut latency = Latency::new();
+    fn latency_of(values: &[u64]) -> LatencyHistogram {
+        let mut latency = LatencyHistogram::new();
         for &value in values {
             latency.record_ns(value);
         }
@@ -226,12 +226,12 @@ mod tests {
 
     #[test]
     fn nothing_recorded_has_no_statistics() {
-        let latency = Latency::new();
+        let latency = LatencyHistogram::new();
         assert!(latency.is_empty());
         assert_eq!(latency.quantile_ns(0.5), None);
         assert_eq!((latency.min_ns(), latency.max_ns()), (None, None));
         assert_eq!((latency.mean_ns(), latency.stddev_ns()), (None, None));
-        assert_eq!(Latency::from_base64(&latency.to_base64()), Ok(latency));
+        assert_eq!(LatencyHistogram::from_base64(&latency.to_base64()), Ok(latency));
     }
 
     #[test]
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn durations_beyond_the_limit_are_counted_and_the_memory_stays_bounded() {
-        let latency = latency_of(&[1, Latency::LIMIT_NS + 5, u64::MAX]);
+        let latency = latency_of(&[1, LatencyHistogram::LIMIT_NS + 5, u64::MAX]);
         assert_eq!(latency.count(), 3);
         assert_eq!(latency.max_ns(), Some(u64::MAX));
         assert_eq!(latency.quantile_ns(1.0), Some(u64::MAX));
@@ -278,7 +278,7 @@ mod tests {
         let good = latency_of(&[1_000, 2_000_000]).to_base64();
         let plain = plain(&latency_of(&[1_000, 2_000_000]));
         for text in ["", "!", "AAAA", "AAAAAAAAAAAA", &good[..good.len() - 8], &plain[..56]] {
-            assert!(Latency::from_base64(text).is_err(), "{text}");
+            assert!(LatencyHistogram::from_base64(text).is_err(), "{text}");
         }
     }
 
@@ -286,7 +286,7 @@ mod tests {
     fn what_was_read_takes_the_memory_of_what_was_read() {
         let dense = latency_of(&(1..=200_000).map(|n| n * 5_000).collect::<Vec<_>>());
         let text = dense.to_base64();
-        let mut read = Latency::from_base64(&text).expect("own encoding");
+        let mut read = LatencyHistogram::from_base64(&text).expect("own encoding");
         assert!(read.memory_bytes() < 200 + text.len(), "{}", read.memory_bytes());
         assert!(read.unpacked_bytes() > text.len());
         assert_eq!(quantiles(&read.clone().with_moments(dense.moments())), quantiles(&dense));
@@ -298,10 +298,10 @@ mod tests {
     #[test]
     fn moments_travel_beside_the_encoding() {
         let original = latency_of(&[12_345, 67_891, 1_000_003]);
-        let decoded = Latency::from_base64(&original.to_base64()).expect("own encoding");
+        let decoded = LatencyHistogram::from_base64(&original.to_base64()).expect("own encoding");
         assert_eq!(decoded.clone().with_moments(original.moments()), original);
-        assert_eq!(decoded.clone().with_moments(Moments::default()), decoded);
-        let reversed = Moments { min_ns: u64::MAX, ..original.moments() };
+        assert_eq!(decoded.clone().with_moments(DurationSums::default()), decoded);
+        let reversed = DurationSums { min_ns: u64::MAX, ..original.moments() };
         assert_eq!(decoded.clone().with_moments(reversed), decoded);
     }
 
@@ -310,8 +310,8 @@ mod tests {
         prop::collection::vec(any_magnitude, 1..200)
     }
 
-    /// As [`Latency::to_base64`], without compression, as other programs write it.
-    fn plain(latency: &Latency) -> String {
+    /// As [`LatencyHistogram::to_base64`], without compression, as other programs write it.
+    fn plain(latency: &LatencyHistogram) -> String {
         hdr_payload::encode(
             &*latency.counts.open(),
             hdrhistogram::serialization::V2Serializer::new(),
@@ -320,7 +320,7 @@ mod tests {
 
     const QUANTILES: [f64; 7] = [0.0, 0.25, 0.5, 0.9, 0.99, 0.999, 1.0];
 
-    fn quantiles(latency: &Latency) -> Vec<Option<u64>> {
+    fn quantiles(latency: &LatencyHistogram) -> Vec<Option<u64>> {
         let all = QUANTILES.iter().map(|&quantile| latency.quantile_ns(quantile)).collect();
         assert_eq!(latency.quantiles_ns(QUANTILES).to_vec(), all);
         all
@@ -345,7 +345,7 @@ mod tests {
             let all = latency_of(&[a.clone(), b.clone(), c.clone()].concat());
             let (a, b, c) = (latency_of(&a), latency_of(&b), latency_of(&c));
             for order in [[&a, &b, &c], [&c, &b, &a], [&b, &a, &c]] {
-                let mut merged = Latency::new();
+                let mut merged = LatencyHistogram::new();
                 order.iter().for_each(|part| merged.merge(part));
                 prop_assert_eq!(quantiles(&merged), quantiles(&all));
                 prop_assert_eq!(merged.moments(), all.moments());
@@ -361,7 +361,7 @@ mod tests {
         fn both_encodings_round_trip(values in durations()) {
             let latency = latency_of(&values);
             for text in [latency.to_base64(), plain(&latency)] {
-                let decoded = Latency::from_base64(&text).expect("own encoding");
+                let decoded = LatencyHistogram::from_base64(&text).expect("own encoding");
                 prop_assert_eq!(decoded.count(), latency.count());
                 prop_assert_eq!(&decoded.with_moments(latency.moments()), &latency);
             }
@@ -370,7 +370,7 @@ mod tests {
         #[test]
         fn estimated_moments_are_close(values in prop::collection::vec(1_000u64..1 << 40, 1..200)) {
             let latency = latency_of(&values);
-            let decoded = Latency::from_base64(&latency.to_base64()).expect("own encoding");
+            let decoded = LatencyHistogram::from_base64(&latency.to_base64()).expect("own encoding");
             let ratio = decoded.mean_ns().unwrap() / latency.mean_ns().unwrap();
             prop_assert!((ratio - 1.0).abs() <= 0.001, "{}", ratio);
         }
@@ -388,8 +388,8 @@ mod tests {
                 let index = index.index(bytes.len());
                 bytes[index] = byte;
             }
-            let _ = Latency::from_base64(&STANDARD.encode(&bytes));
-            let _ = Latency::from_base64(&STANDARD.encode(&bytes[..cut.index(bytes.len())]));
+            let _ = LatencyHistogram::from_base64(&STANDARD.encode(&bytes));
+            let _ = LatencyHistogram::from_base64(&STANDARD.encode(&bytes[..cut.index(bytes.len())]));
         }
     }
 }

@@ -4,10 +4,10 @@
 //! randomness (what draws numbers takes a seed). Nothing here panics on empty, constant, NaN or
 //! infinite input; where no answer exists, the answer is `None` or an error that says why.
 //!
-//! Reading order: what one trial yields ([`Latency`], [`Moments`], [`hdr_log`], [`steady`]); what
-//! several rounds say ([`sample`], [`Interval`], [`centre`] and [`ratio`], which choose among the
+//! Reading order: what one trial yields ([`LatencyHistogram`], [`DurationSums`], [`hdr_log`], [`steady`]); what
+//! several rounds say ([`sample`], [`ConfidenceInterval`], [`centre`] and [`ratio`], which choose among the
 //! modules that make one; [`serial`] asks whether the rounds may be taken for independent); what
-//! that proves ([`Expectation`], [`equivalence`], [`holm()`], [`discoveries`], [`resolution`], [`failure_rate`], [`failed_share`], [`rarity`]). [`Threshold`]
+//! that proves ([`Expectation`], [`equivalence`], [`holm()`], [`discoveries`], [`resolution`], [`failure_rate`], [`failed_share`], [`rarity`]). [`ThresholdDistribution`]
 //! says which load to try next, [`isotonic()`] how latency rises with load, [`is_rate_missed`] if clients kept
 //! up with one.
 
@@ -59,18 +59,18 @@ mod counters;
 mod hdr_payload;
 
 pub use evalues::discoveries;
-pub use expectation::{Doubt, Expectation, Verdict};
+pub use expectation::{Expectation, ExpectationVerdict, UndecidedReason};
 pub use hdr_payload::DecodeError;
 pub use holm::{FAMILY_ERROR, holm};
-pub use interval::{HEADLINE_ROUNDS_MIN, Interval, Method, NoInterval};
+pub use interval::{ConfidenceInterval, HEADLINE_ROUNDS_MIN, IntervalMethod, NoInterval};
 pub use isotonic::isotonic;
-pub use latency::Latency;
-pub use moments::Moments;
+pub use latency::LatencyHistogram;
+pub use moments::DurationSums;
 pub use prng::{Prng, mix};
 pub use rate::is_rate_missed;
 pub use slope::TimeSlope;
 pub use steady::{
-    DetectableFall, IntervalSummary, Quantity, Shift, SteadyState, Unsteady, detectable,
-    steady_state,
+    DetectableFall, IntervalSummary, SteadyState, UnsteadyReason, WindowQuantity, WindowShift,
+    detectable, steady_state,
 };
-pub use threshold::Threshold;
+pub use threshold::ThresholdDistribution;

@@ -5,9 +5,9 @@
 //! does not depend on the order.
 
 /// Exact sums over durations in nanoseconds. The fields are public so that they can be carried
-/// between processes; an empty one is [`Moments::default`].
+/// between processes; an empty one is [`DurationSums::default`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Moments {
+pub struct DurationSums {
     /// Number of durations.
     pub count: u64,
     /// Their sum, ns.
@@ -20,7 +20,7 @@ pub struct Moments {
     pub max_ns: u64,
 }
 
-impl Moments {
+impl DurationSums {
     /// Adds one duration.
     #[inline]
     pub fn record_ns(&mut self, value_ns: u64) {
@@ -44,7 +44,7 @@ impl Moments {
     }
 
     /// Adds what `other` has seen.
-    pub fn merge(&mut self, other: &Moments) {
+    pub fn merge(&mut self, other: &DurationSums) {
         if other.count == 0 {
             return;
         }
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     fn check(values: &[u64], mean: Option<f64>, stddev: Option<f64>) {
-        let mut moments = Moments::default();
+        let mut moments = DurationSums::default();
         for &value in values {
             moments.record_ns(value);
         }
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn extreme_values_saturate() {
-        let mut moments = Moments::default();
+        let mut moments = DurationSums::default();
         for _ in 0..5 {
             moments.record_ns(u64::MAX);
         }
@@ -112,12 +112,12 @@ mod tests {
 
     #[test]
     fn merging_with_empty_keeps_the_minimum() {
-        let mut left = Moments::default();
-        let mut right = Moments::default();
+        let mut left = DurationSums::default();
+        let mut right = DurationSums::default();
         right.record_ns(5);
-        left.merge(&Moments::default());
+        left.merge(&DurationSums::default());
         left.merge(&right);
-        left.merge(&Moments::default());
+        left.merge(&DurationSums::default());
         assert_eq!(left, right);
     }
 }

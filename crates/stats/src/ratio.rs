@@ -3,7 +3,7 @@
 //! 2013).
 
 use crate::centre;
-use crate::interval::{Interval, NoInterval};
+use crate::interval::{ConfidenceInterval, NoInterval};
 use crate::student;
 
 /// `numerators[i] / denominators[i]` over the rounds i: the centre of ln(bᵢ/aᵢ) with its interval
@@ -18,7 +18,7 @@ pub fn paired(
     numerators: &[f64],
     denominators: &[f64],
     confidence: f64,
-) -> Result<Interval, NoInterval> {
+) -> Result<ConfidenceInterval, NoInterval> {
     let logs = log_ratios(numerators, denominators)?;
     Ok(centre::interval(&logs, confidence)?.map(f64::exp))
 }
@@ -32,7 +32,7 @@ pub fn unpaired(
     numerators: &[f64],
     denominators: &[f64],
     confidence: f64,
-) -> Result<Interval, NoInterval> {
+) -> Result<ConfidenceInterval, NoInterval> {
     let (numerators, denominators) = (logs(numerators)?, logs(denominators)?);
     Ok(student::difference_interval(&numerators, &denominators, confidence)?.map(f64::exp))
 }

@@ -12,7 +12,7 @@
 //! A measurement whose length is fixed beforehand may have [`LookSchedule::Planned`] instead: an interval at a few moments that
 //! are fixed as well, which is a third narrower in the end.
 
-use crate::interval::{Interval, Method, NoInterval};
+use crate::interval::{ConfidenceInterval, IntervalMethod, NoInterval};
 use crate::planned;
 use crate::serial;
 
@@ -47,16 +47,16 @@ pub enum LookSchedule {
 /// One term of a [`product of totals`](totals): what is summed up, and whether it is above or below
 /// the fraction line.
 #[derive(Clone, Copy, Debug)]
-pub struct Term<'a> {
+pub struct TotalTerm<'a> {
     /// One value for each observation, not negative.
     pub values: &'a [f64],
     /// Place of the total in the fraction: it multiplies or divides.
-    pub place: Place,
+    pub place: FractionPlace,
 }
 
 /// Place of a total in the fraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum FractionPlace {
     /// Above the fraction line.
     Above,
     /// Below it.
@@ -81,16 +81,16 @@ pub enum Place {
 /// With fewer than [`OBSERVATIONS_MIN`] observations, terms of different lengths, a negative or
 /// infinite value, a total of zero, a confidence that is not within 0..1, or an interval around 1 that says nothing:
 /// its bounds are more than a hundred times apart.
-pub fn totals(terms: &[Term<'_>], confidence: f64) -> Result<Interval, NoInterval> {
+pub fn totals(terms: &[TotalTerm<'_>], confidence: f64) -> Result<ConfidenceInterval, NoInterval> {
     totals_at(LookSchedule::Any, terms, confidence)
 }
 
 /// The same, valid at these looks.
 pub fn totals_at(
     looks: LookSchedule,
-    terms: &[Term<'_>],
+    terms: &[TotalTerm<'_>],
     confidence: f64,
-) -> Result<Interval, NoInterval> {
+) -> Result<ConfidenceInterval, NoInterval> {
     Quotient::of(terms)?.interval(confidence, looks)
 }
 
@@ -99,7 +99,11 @@ pub fn totals_at(
 ///
 /// # Errors
 /// As [`totals`]; and where a value is 0.
-pub fn mean_ratio(above: &[f64], below: &[f64], confidence: f64) -> Result<Interval, NoInterval> {
+pub fn mean_ratio(
+    above: &[f64],
+    below: &[f64],
+    confidence: f64,
+) -> Result<ConfidenceInterval, NoInterval> {
     Quotient::of_pairs(above, below)?.interval(confidence, LookSchedule::Any)
 }
 
@@ -111,7 +115,11 @@ struct Quotient {
 }
 
 impl Quotient {
-    fn interval(&self, confidence: f64, looks: LookSchedule) -> Result<Interval, NoInterval> {
+    fn interval(
+        &self,
+        confidence: f64,
+        looks: LookSchedule,
+    ) -> Result<ConfidenceInterval, NoInterval> {
         let error = crate::interval::check(&[], confidence)?;
         let Quotient { logarithm, error_of_mean, n } = *self;
         let half = error_of_mean
@@ -126,11 +134,11 @@ impl Quotient {
             return Err(NoInterval::SaysNothing);
         }
         let method = match looks {
-            LookSchedule::Any => Method::ConfidenceSequence,
-            LookSchedule::Planned { .. } => Method::PlannedLooks,
+            LookSchedule::Any => IntervalMethod::ConfidenceSequence,
+            LookSchedule::Planned { .. } => IntervalMethod::PlannedLooks,
         };
         let (low, high) = (logarithm - half, logarithm + half);
-        Ok(Interval { point: logarithm, low, high, confidence, n, method }.map(f64::exp))
+        Ok(ConfidenceInterval { point: logarithm, low, high, confidence, n, method }.map(f64::exp))
     }
 
     fn of_pairs(above: &[f64], below: &[f64]) -> Result<Quotient, NoInterval> {
@@ -145,13 +153,13 @@ impl Quotient {
         Ok(Quotient { logarithm, error_of_mean, n })
     }
 
-    fn of(terms: &[Term<'_>]) -> Result<Quotient, NoInterval> {
+    fn of(terms: &[TotalTerm<'_>]) -> Result<Quotient, NoInterval> {
         let (logarithm, pulls) = Quotient::pulls(terms)?;
         Ok(Quotient { logarithm, error_of_mean: error_of_mean(&pulls), n: pulls.len() })
     }
 
     /// The logarithm, and by how much each observation pulls it.
-    fn pulls(terms: &[Term<'_>]) -> Result<(f64, Vec<f64>), NoInterval> {
+    fn pulls(terms: &[TotalTerm<'_>]) -> Result<(f64, Vec<f64>), NoInterval> {
         let n = terms.first().map_or(0, |term| term.values.len());
         if n < OBSERVATIONS_MIN {
             return Err(NoInterval::TooFew { n, needed: OBSERVATIONS_MIN });
@@ -170,8 +178,8 @@ impl Quotient {
                 return Err(NoInterval::NotPositive);
             }
             let sign = match term.place {
-                Place::Above => 1.0,
-                Place::Below => -1.0,
+                FractionPlace::Above => 1.0,
+                FractionPlace::Below => -1.0,
             };
             logarithm += sign * mean.ln();
             for (pull, value) in pulls.iter_mut().zip(term.values) {
@@ -190,7 +198,11 @@ fn error_of_mean(deviations: &[f64]) -> f64 {
 }
 
 /// The quotient of two totals, `Σabove / Σbelow`.
-pub fn ratio(above: &[f64], below: &[f64], confidence: f64) -> Result<Interval, NoInterval> {
+pub fn ratio(
+    above: &[f64],
+    below: &[f64],
+    confidence: f64,
+) -> Result<ConfidenceInterval, NoInterval> {
     ratio_at(LookSchedule::Any, above, below, confidence)
 }
 
@@ -200,7 +212,7 @@ pub fn ratio_at(
     above: &[f64],
     below: &[f64],
     confidence: f64,
-) -> Result<Interval, NoInterval> {
+) -> Result<ConfidenceInterval, NoInterval> {
     totals_at(looks, &of_two(above, below), confidence)
 }
 
@@ -275,8 +287,11 @@ pub fn evidence_above(above: &[f64], below: &[f64], bound: f64) -> Result<f64, N
     })
 }
 
-fn of_two<'v>(above: &'v [f64], below: &'v [f64]) -> [Term<'v>; 2] {
-    [Term { values: above, place: Place::Above }, Term { values: below, place: Place::Below }]
+fn of_two<'v>(above: &'v [f64], below: &'v [f64]) -> [TotalTerm<'v>; 2] {
+    [
+        TotalTerm { values: above, place: FractionPlace::Above },
+        TotalTerm { values: below, place: FractionPlace::Below },
+    ]
 }
 
 /// Likelihood of n observations with this t² under the mixture of effects, relative to no effect.
@@ -310,7 +325,7 @@ fn needed(error: f64) -> usize {
 mod tests {
     use super::*;
 
-    fn ratio(b: &[f64], a: &[f64]) -> Result<Interval, NoInterval> {
+    fn ratio(b: &[f64], a: &[f64]) -> Result<ConfidenceInterval, NoInterval> {
         super::ratio(b, a, 0.95)
     }
 
@@ -348,12 +363,12 @@ mod tests {
     #[test]
     fn a_quotient_of_quotients() {
         let (ones, twos, threes) = (vec![1.0; 10], vec![2.0; 10], vec![3.0; 10]);
-        let term = |values, place| Term { values, place };
+        let term = |values, place| TotalTerm { values, place };
         let terms = [
-            term(threes.as_slice(), Place::Above),
-            term(&twos, Place::Below),
-            term(&twos, Place::Below),
-            term(&ones, Place::Above),
+            term(threes.as_slice(), FractionPlace::Above),
+            term(&twos, FractionPlace::Below),
+            term(&twos, FractionPlace::Below),
+            term(&ones, FractionPlace::Above),
         ];
         let found = totals(&terms, 0.95).expect("10 observations");
         assert!((found.point - 0.75).abs() < 1e-12);

@@ -23,7 +23,7 @@ fn autocorrelation(values: &[f64]) -> Option<f64> {
 
 /// Dependence that was found, and what it does to an interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Drift {
+pub struct SerialDependence {
     /// The lag-1 autocorrelation of the rounds.
     pub autocorrelation: f64,
     /// True if the rounds show it; else it is assumed.
@@ -44,7 +44,7 @@ pub struct Drift {
 /// short series, (n·r + 1) ÷ (n − 4) (Marriott and Pope, "Bias in the estimation of autocorrelations",
 /// 1954), and at most [`DEPENDENCE_MAX`]: six rounds cannot tell how strong the dependence is, so there
 /// the limit is what counts.
-pub fn drift(values: &[f64], are_independent: bool) -> Option<Drift> {
+pub fn drift(values: &[f64], are_independent: bool) -> Option<SerialDependence> {
     let autocorrelation = autocorrelation(values)?;
     let is_seen = alike_p(values) <= SIGNIFICANT;
     let n = values.len() as f64;
@@ -55,7 +55,7 @@ pub fn drift(values: &[f64], are_independent: bool) -> Option<Drift> {
         (true, true) => corrected.clamp(0.0, DEPENDENCE_MAX),
         (true, false) => corrected.clamp(DEPENDENCE_ASSUMED, DEPENDENCE_MAX),
     };
-    Some(Drift { autocorrelation, is_seen, widening: widening(dependence) })
+    Some(SerialDependence { autocorrelation, is_seen, widening: widening(dependence) })
 }
 
 /// The effect of first-order dependence on the error of a mean, √((1+ρ)/(1−ρ)).

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use statrs::distribution::{Binomial, DiscreteCDF};
 
-use crate::interval::{self, Interval, Method, NoInterval};
+use crate::interval::{self, ConfidenceInterval, IntervalMethod, NoInterval};
 use crate::sample;
 
 /// The median with the interval from the exact sign test: the order statistics of rank c+1 from
@@ -14,7 +14,7 @@ use crate::sample;
 /// # Errors
 /// When there are too few values for the confidence (six for 95 %), when one is not finite, or
 /// when the confidence is not within 0..1.
-pub fn median_interval(values: &[f64], confidence: f64) -> Result<Interval, NoInterval> {
+pub fn median_interval(values: &[f64], confidence: f64) -> Result<ConfidenceInterval, NoInterval> {
     let error = interval::check(values, confidence)?;
     let n = values.len();
     let too_few = NoInterval::TooFew { n, needed: interval::needed_without_distribution(error) };
@@ -35,7 +35,7 @@ pub fn median_interval(values: &[f64], confidence: f64) -> Result<Interval, NoIn
     let point = sample::quantile_of_sorted(&sorted, 0.5).ok_or(too_few)?;
     let (low, high) = (sorted[fits], sorted[n - 1 - fits]);
     let confidence = 1.0 - 2.0 * tail(fits);
-    Ok(Interval { point, low, high, confidence, n, method: Method::SignTest })
+    Ok(ConfidenceInterval { point, low, high, confidence, n, method: IntervalMethod::SignTest })
 }
 
 /// The two-sided p-value of the hypothesis that the median is `value`, by the exact sign test. Values equal

@@ -5,7 +5,7 @@
 //! symmetrically, not that they are normal (Hollander, Wolfe and Chicken, "Nonparametric
 //! statistical methods", §3.1–3.3). The null distribution is computed, not approximated.
 
-use crate::interval::{self, Interval, Method, NoInterval};
+use crate::interval::{self, ConfidenceInterval, IntervalMethod, NoInterval};
 use crate::sample;
 
 /// Walsh averages grow with the square of the sample, the null distribution's computation with
@@ -19,7 +19,10 @@ pub const OBSERVATIONS_MAX: usize = 300;
 /// # Errors
 /// When there are too few values for the confidence (six for 95 %) or more than
 /// [`OBSERVATIONS_MAX`], when one is not finite, or when the confidence is not within 0..1.
-pub fn hodges_lehmann_interval(values: &[f64], confidence: f64) -> Result<Interval, NoInterval> {
+pub fn hodges_lehmann_interval(
+    values: &[f64],
+    confidence: f64,
+) -> Result<ConfidenceInterval, NoInterval> {
     let error = interval::check(values, confidence)?;
     let n = values.len();
     if n > OBSERVATIONS_MAX {
@@ -43,7 +46,7 @@ pub fn hodges_lehmann_interval(values: &[f64], confidence: f64) -> Result<Interv
     let point = sample::quantile_of_sorted(&walsh, 0.5).ok_or(NoInterval::NotFinite)?;
     let (low, high) = (walsh[cut - 1], walsh[walsh.len() - cut]);
     let confidence = 1.0 - 2.0 * tail;
-    Ok(Interval { point, low, high, confidence, n, method: Method::SignedRank })
+    Ok(ConfidenceInterval { point, low, high, confidence, n, method: IntervalMethod::SignedRank })
 }
 
 /// The two-sided p-value of the hypothesis that `differences` lie symmetrically around zero.

@@ -42,7 +42,7 @@ pub struct IntervalSummary {
 
 /// What may change in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Quantity {
+pub enum WindowQuantity {
     /// Transactions a second.
     Throughput,
     /// The mean latency of those that end in an interval, in nanoseconds.
@@ -59,19 +59,19 @@ pub enum SteadyState {
         /// Length of the beginning to leave out, in seconds.
         warmup_s: f64,
         /// The change of throughput that is left.
-        shift: Shift,
+        shift: WindowShift,
     },
     /// No change was seen, but one that matters is possible.
     CannotTell {
         /// As above.
         warmup_s: f64,
         /// The change that cannot be excluded: of throughput, if it is one.
-        shift: Shift,
+        shift: WindowShift,
     },
     /// Not steady: the trial runs longer or is void.
     NotSteady {
         /// The reasons, at least one: standstills, then throughput, latency and backlog.
-        reasons: Vec<Unsteady>,
+        reasons: Vec<UnsteadyReason>,
     },
     /// The series is too short to say, as in a smoke test: nothing is left out.
     TooShort {
@@ -85,9 +85,9 @@ pub enum SteadyState {
 /// How much a quantity changed from the beginning of the steady part to its end, as shares of its level,
 /// on a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Shift {
+pub struct WindowShift {
     /// The quantity.
-    pub quantity: Quantity,
+    pub quantity: WindowQuantity,
     /// The most likely change.
     pub share: f64,
     /// The lower bound of its 95 % interval.
@@ -100,11 +100,11 @@ pub struct Shift {
 
 /// The reason why a window is not steady. Times are seconds since it opened.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Unsteady {
+pub enum UnsteadyReason {
     /// The level was another one from here on.
     Change {
         /// Of what.
-        quantity: Quantity,
+        quantity: WindowQuantity,
         /// When it began.
         at_s: f64,
         /// How long it lasted; nothing if to the end.
@@ -117,7 +117,7 @@ pub enum Unsteady {
         share: f64,
     },
     /// It rose or fell all the time.
-    Drift(Shift),
+    Drift(WindowShift),
     /// No transaction ended well.
     Standstill {
         /// When it began.
@@ -138,16 +138,16 @@ pub struct DetectableFall {
     pub seconds: f64,
 }
 
-impl Quantity {
+impl WindowQuantity {
     /// The share by which it may change in a window that is called steady. The mean latency near
     /// saturation moves more than the load does. Of a backlog, so many transactions more are a rate that was missed (see
     /// [`crate::is_rate_missed`]).
     #[must_use]
     pub fn tolerance(self) -> f64 {
         match self {
-            Quantity::Throughput => 0.1,
-            Quantity::Latency => 0.25,
-            Quantity::Backlog => LEVEL_SHARE_MIN,
+            WindowQuantity::Throughput => 0.1,
+            WindowQuantity::Latency => 0.25,
+            WindowQuantity::Backlog => LEVEL_SHARE_MIN,
         }
     }
 
@@ -155,21 +155,21 @@ impl Quantity {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Quantity::Throughput => "throughput",
-            Quantity::Latency => "latency",
-            Quantity::Backlog => "backlog",
+            WindowQuantity::Throughput => "throughput",
+            WindowQuantity::Latency => "latency",
+            WindowQuantity::Backlog => "backlog",
         }
     }
 }
 
-impl Unsteady {
+impl UnsteadyReason {
     /// True if the change is more than a window may have that is called steady.
     #[must_use]
     pub fn is_large(&self) -> bool {
         match self {
-            Unsteady::Change { quantity, share, .. } => share.abs() > quantity.tolerance(),
-            Unsteady::Drift(shift) => shift.share.abs() > shift.quantity.tolerance(),
-            Unsteady::Standstill { .. } | Unsteady::NotARate => true,
+            UnsteadyReason::Change { quantity, share, .. } => share.abs() > quantity.tolerance(),
+            UnsteadyReason::Drift(shift) => shift.share.abs() > shift.quantity.tolerance(),
+            UnsteadyReason::Standstill { .. } | UnsteadyReason::NotARate => true,
         }
     }
 }
@@ -192,7 +192,7 @@ pub fn steady_state(intervals: &[IntervalSummary], interval_s: f64) -> SteadySta
 /// `None` where nothing is judged, and where not even a standstill of that length would have been found.
 pub fn detectable(intervals: &[IntervalSummary], interval_s: f64) -> Option<DetectableFall> {
     let judged = Judged::new(intervals, interval_s).ok()?;
-    let rates = judged.values(Quantity::Throughput)?;
+    let rates = judged.values(WindowQuantity::Throughput)?;
     let n = rates.len();
     let length =
         ((FALL_S / judged.bin_s).round() as usize).clamp(n.div_ceil(10).max(SHORTEST), n / 3);
@@ -222,7 +222,7 @@ const FALL_S: f64 = 10.0;
 
 /// A window without its standstills and its warm-up, in bins in which something ended.
 struct Judged {
-    standstills: Vec<Unsteady>,
+    standstills: Vec<UnsteadyReason>,
     bins: Vec<IntervalSummary>,
     bin_s: f64,
     /// When each bin began, in seconds since the window opened.
@@ -248,15 +248,15 @@ impl Judged {
             return Err(too_short(1));
         }
         if !intervals.iter().all(is_number) {
-            return Err(SteadyState::NotSteady { reasons: vec![Unsteady::NotARate] });
+            return Err(SteadyState::NotSteady { reasons: vec![UnsteadyReason::NotARate] });
         }
         let counts: Vec<f64> = intervals.iter().map(|one| one.transactions).collect();
         let standing = standstill::standstills(&counts, interval_s);
-        let told = |stretch: &Stretch| Unsteady::Standstill {
+        let told = |stretch: &Stretch| UnsteadyReason::Standstill {
             at_s: stretch.start as f64 * interval_s,
             length_s: stretch.len() as f64 * interval_s,
         };
-        let standstills: Vec<Unsteady> = standing.iter().map(told).collect();
+        let standstills: Vec<UnsteadyReason> = standing.iter().map(told).collect();
         let moving: Vec<usize> = (0..intervals.len())
             .filter(|place| !standing.iter().any(|stretch| stretch.contains(place)))
             .collect();
@@ -295,7 +295,9 @@ impl Judged {
     fn state(self) -> SteadyState {
         let mut reasons = self.standstills.clone();
         let mut shifts = Vec::new();
-        for quantity in [Quantity::Throughput, Quantity::Latency, Quantity::Backlog] {
+        for quantity in
+            [WindowQuantity::Throughput, WindowQuantity::Latency, WindowQuantity::Backlog]
+        {
             let (found, shift) = self.look(quantity).unzip();
             reasons.extend(found.into_iter().flatten());
             shifts.extend(shift);
@@ -304,41 +306,41 @@ impl Judged {
             return SteadyState::NotSteady { reasons };
         }
         let warmup_s = self.warmup_s;
-        let is_wide = |shift: &&Shift| {
+        let is_wide = |shift: &&WindowShift| {
             let tolerance = shift.quantity.tolerance();
-            shift.quantity != Quantity::Backlog && shift.low.min(-shift.high) < -tolerance
+            shift.quantity != WindowQuantity::Backlog && shift.low.min(-shift.high) < -tolerance
         };
         match (shifts.iter().find(is_wide), shifts.first()) {
             (Some(wide), _) => SteadyState::CannotTell { warmup_s, shift: *wide },
             (None, Some(shift)) => SteadyState::Steady { warmup_s, shift: *shift },
-            (None, None) => SteadyState::NotSteady { reasons: vec![Unsteady::NotARate] },
+            (None, None) => SteadyState::NotSteady { reasons: vec![UnsteadyReason::NotARate] },
         }
     }
 
     /// The figures of a quantity; of the latency their logarithms. `None` where there is no such figure.
-    fn values(&self, quantity: Quantity) -> Option<Vec<f64>> {
+    fn values(&self, quantity: WindowQuantity) -> Option<Vec<f64>> {
         let figure = |bin: &IntervalSummary| match quantity {
-            Quantity::Throughput => bin.transactions / self.bin_s,
-            Quantity::Latency => (bin.latency_sum_ns / bin.transactions).ln(),
-            Quantity::Backlog => bin.backlog,
+            WindowQuantity::Throughput => bin.transactions / self.bin_s,
+            WindowQuantity::Latency => (bin.latency_sum_ns / bin.transactions).ln(),
+            WindowQuantity::Backlog => bin.backlog,
         };
         let values: Vec<f64> = self.bins.iter().map(figure).collect();
         let is_there = values.iter().all(|value| value.is_finite())
-            && (quantity != Quantity::Backlog || values.iter().any(|value| *value > 0.0));
+            && (quantity != WindowQuantity::Backlog || values.iter().any(|value| *value > 0.0));
         is_there.then_some(values)
     }
 
     /// The changes of a quantity, in the order of time, and its change over the window as one line.
-    fn look(&self, quantity: Quantity) -> Option<(Vec<Unsteady>, Shift)> {
+    fn look(&self, quantity: WindowQuantity) -> Option<(Vec<UnsteadyReason>, WindowShift)> {
         let values = self.values(quantity)?;
         let all: f64 = self.bins.iter().map(|bin| bin.transactions).sum();
         let share = |difference: f64| match quantity {
-            Quantity::Throughput => difference / self.level,
-            Quantity::Latency => difference.exp_m1(),
-            Quantity::Backlog => difference / all,
+            WindowQuantity::Throughput => difference / self.level,
+            WindowQuantity::Latency => difference.exp_m1(),
+            WindowQuantity::Backlog => difference / all,
         };
         let seconds = self.bins.len() as f64 * self.bin_s;
-        let shift = |trend: Trend| Shift {
+        let shift = |trend: Trend| WindowShift {
             quantity,
             share: share(trend.rise),
             low: share(trend.low),
@@ -359,7 +361,7 @@ impl Judged {
                 break;
             }
             if is_line {
-                drift = Some(Unsteady::Drift(shift(trend)));
+                drift = Some(UnsteadyReason::Drift(shift(trend)));
                 let last = (left.len() - 1) as f64;
                 let line = left.iter_mut().enumerate();
                 line.for_each(|(place, value)| *value -= trend.rise * place as f64 / last);
@@ -373,16 +375,16 @@ impl Judged {
             let inside = sample::mean(&values[change.from..change.to]).unwrap_or(0.0);
             let outside = inside - change.shift;
             let (before, after) = match quantity {
-                Quantity::Latency => (outside.exp(), inside.exp()),
-                Quantity::Throughput | Quantity::Backlog => (outside.max(0.0), inside),
+                WindowQuantity::Latency => (outside.exp(), inside.exp()),
+                WindowQuantity::Throughput | WindowQuantity::Backlog => (outside.max(0.0), inside),
             };
             let share = match quantity {
-                Quantity::Backlog => change.shift / all,
+                WindowQuantity::Backlog => change.shift / all,
                 _ => (after - before) / after.max(before),
             };
             let at_s = self.begins_s[change.from];
             let length_s = self.begins_s.get(change.to).map(|end| end - at_s);
-            Unsteady::Change { quantity, at_s, length_s, before, after, share }
+            UnsteadyReason::Change { quantity, at_s, length_s, before, after, share }
         });
         Some((drift.into_iter().chain(told).collect(), shift(overall)))
     }
@@ -416,30 +418,30 @@ fn warm_up(rates: &[f64]) -> usize {
     climbs.count() * batch
 }
 
-impl fmt::Display for Unsteady {
+impl fmt::Display for UnsteadyReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Unsteady::Change { quantity, at_s, length_s, before, after, .. } => {
+            UnsteadyReason::Change { quantity, at_s, length_s, before, after, .. } => {
                 let verb = if after > before { "rose" } else { "fell" };
                 let (from, to, unit) = match quantity {
-                    Quantity::Throughput => (before, after, " a second"),
-                    Quantity::Latency => (before / 1e6, after / 1e6, " ms"),
-                    Quantity::Backlog => (before, after, ""),
+                    WindowQuantity::Throughput => (before, after, " a second"),
+                    WindowQuantity::Latency => (before / 1e6, after / 1e6, " ms"),
+                    WindowQuantity::Backlog => (before, after, ""),
                 };
                 let (from, to) = (Figure(from), Figure(to));
                 write!(f, "{} {verb} from {from} to {to}{unit} at {at_s:.0} s", quantity.name())?;
                 length_s.map_or(Ok(()), |length_s| write!(f, " for {length_s:.0} s"))
             }
-            Unsteady::Drift(shift) => shift.fmt(f),
-            Unsteady::Standstill { at_s, length_s } => {
+            UnsteadyReason::Drift(shift) => shift.fmt(f),
+            UnsteadyReason::Standstill { at_s, length_s } => {
                 write!(f, "no transaction ended for {length_s:.0} s at {at_s:.0} s")
             }
-            Unsteady::NotARate => write!(f, "a rate is not a number above zero"),
+            UnsteadyReason::NotARate => write!(f, "a rate is not a number above zero"),
         }
     }
 }
 
-impl fmt::Display for Shift {
+impl fmt::Display for WindowShift {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [share, low, high] = [self.share, self.low, self.high].map(|share| share * 100.0);
         let (name, seconds) = (self.quantity.name(), self.seconds);

@@ -3,14 +3,14 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::interval::{self, Interval, Method, NoInterval};
+use crate::interval::{self, ConfidenceInterval, IntervalMethod, NoInterval};
 use crate::sample;
 
 /// The mean and its t interval, x̄ ± t(1−α/2, n−1) · s/√n (Student, 1908).
 ///
 /// # Errors
 /// Below two values, when one is not finite, or when the confidence is not within 0..1.
-pub fn mean_interval(values: &[f64], confidence: f64) -> Result<Interval, NoInterval> {
+pub fn mean_interval(values: &[f64], confidence: f64) -> Result<ConfidenceInterval, NoInterval> {
     let error = interval::check(values, confidence)?;
     let n = values.len();
     let too_few = NoInterval::TooFew { n, needed: 2 };
@@ -18,7 +18,14 @@ pub fn mean_interval(values: &[f64], confidence: f64) -> Result<Interval, NoInte
     let stddev = sample::stddev(values).ok_or(too_few)?;
     let half = t_quantile(1.0 - error / 2.0, (n - 1) as f64) * stddev / (n as f64).sqrt();
     let (low, high) = (mean - half, mean + half);
-    Ok(Interval { point: mean, low, high, confidence, n, method: Method::Student })
+    Ok(ConfidenceInterval {
+        point: mean,
+        low,
+        high,
+        confidence,
+        n,
+        method: IntervalMethod::Student,
+    })
 }
 
 /// The difference of the means, `left` − `right`, of samples that are not paired, with its t
@@ -30,7 +37,7 @@ pub fn difference_interval(
     left: &[f64],
     right: &[f64],
     confidence: f64,
-) -> Result<Interval, NoInterval> {
+) -> Result<ConfidenceInterval, NoInterval> {
     let error = interval::check(left, confidence)?;
     interval::check(right, confidence)?;
     let n = left.len().min(right.len());
@@ -38,7 +45,7 @@ pub fn difference_interval(
         difference(left, right).ok_or(NoInterval::TooFew { n, needed: 2 })?;
     let half = t_quantile(1.0 - error / 2.0, freedom) * spread;
     let (low, high) = (point - half, point + half);
-    Ok(Interval { point, low, high, confidence, n, method: Method::Welch })
+    Ok(ConfidenceInterval { point, low, high, confidence, n, method: IntervalMethod::Welch })
 }
 
 /// Evidence against a mean of `value`: the two-sided p-value of Student's test.

@@ -43,7 +43,7 @@ const SHAPES: usize = LAPSES.len() * WIDTHS.len();
 
 /// Distribution of a threshold among given loads.
 #[derive(Clone, Debug)]
-pub struct Threshold {
+pub struct ThresholdDistribution {
     /// ln of the loads, ascending.
     loads: Vec<f64>,
     /// The probability of each threshold (that so many of the loads can be kept), for each lapse
@@ -51,15 +51,15 @@ pub struct Threshold {
     posterior: Vec<[f64; SHAPES]>,
 }
 
-impl Threshold {
+impl ThresholdDistribution {
     /// Nothing is known yet. Higher thresholds are more likely, with the root of the load.
     ///
     /// `loads` are positive and ascending, at least one.
-    pub fn new(loads: &[f64]) -> Threshold {
-        Threshold::unknown(loads.iter().map(|load| load.ln()).collect())
+    pub fn new(loads: &[f64]) -> ThresholdDistribution {
+        ThresholdDistribution::unknown(loads.iter().map(|load| load.ln()).collect())
     }
 
-    fn unknown(loads: Vec<f64>) -> Threshold {
+    fn unknown(loads: Vec<f64>) -> ThresholdDistribution {
         // Between two loads: by their distance and the root of the load.
         let between: Vec<f64> = loads
             .windows(2)
@@ -79,7 +79,7 @@ impl Threshold {
                 })
             })
             .collect();
-        let mut threshold = Threshold { loads, posterior };
+        let mut threshold = ThresholdDistribution { loads, posterior };
         threshold.normalise();
         threshold
     }
@@ -87,8 +87,8 @@ impl Threshold {
     /// Distribution of the threshold of longer windows: it is rather lower, because an event that
     /// is rare in short windows is frequent in long ones. Nothing is known of their lapse rate and
     /// width.
-    pub fn of_longer_windows(&self) -> Threshold {
-        let mut longer = Threshold::unknown(self.loads.clone());
+    pub fn of_longer_windows(&self) -> ThresholdDistribution {
+        let mut longer = ThresholdDistribution::unknown(self.loads.clone());
         let own: Vec<f64> = self.posterior.iter().map(|all| all.iter().sum()).collect();
         let last = self.loads.len() - 1;
         let place = |threshold: usize| match threshold {
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     /// Twenty windows, each at the load that tells most: loads up to `truth`, counted from 1, hold.
-    fn narrow(known: &mut Threshold, truth: usize) {
+    fn narrow(known: &mut ThresholdDistribution, truth: usize) {
         for _ in 0..20 {
             let load = known.most_informative();
             known.tell(load, load < truth);
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn what_windows_show_moves_what_is_known() {
         let loads: Vec<f64> = (1..=100).map(f64::from).collect();
-        let mut known = Threshold::new(&loads);
+        let mut known = ThresholdDistribution::new(&loads);
         assert!(known.quantile(0.05) < 20 && known.quantile(0.95) > 80, "nothing is known");
         narrow(&mut known, 60);
         assert_eq!(known.quantile(0.5), 60);
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn windows_that_fail_far_below_are_lapses() {
         let loads: Vec<f64> = (1..=100).map(f64::from).collect();
-        let mut known = Threshold::new(&loads);
+        let mut known = ThresholdDistribution::new(&loads);
         for window in 0..40 {
             let load = known.most_informative();
             known.tell(load, loads[load] <= 60.0 && window % 3 != 0);
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn longer_windows_have_a_threshold_nearby() {
         let loads: Vec<f64> = (1..=100).map(f64::from).collect();
-        let mut short = Threshold::new(&loads);
+        let mut short = ThresholdDistribution::new(&loads);
         narrow(&mut short, 60);
         let mut longer = short.of_longer_windows();
         let likely = longer.quantile(0.25)..=longer.quantile(0.75);
@@ -272,11 +272,11 @@ mod tests {
 
     #[test]
     fn there_may_be_one_load() {
-        let mut known = Threshold::new(&[1.0]);
+        let mut known = ThresholdDistribution::new(&[1.0]);
         assert_eq!(known.most_informative(), 0);
         (0..5).for_each(|_| known.tell(0, true));
         assert_eq!(known.quantile(0.1), 1);
-        let mut known = Threshold::new(&[1.0]);
+        let mut known = ThresholdDistribution::new(&[1.0]);
         (0..5).for_each(|_| known.tell(0, false));
         assert_eq!(known.quantile(0.9), 0);
     }

@@ -6,8 +6,8 @@
 
 #![expect(clippy::print_stdout, reason = "the tables of the big run")]
 
-use stats::equivalence::{Difference, Region};
-use stats::{Interval, Prng, sequence};
+use stats::equivalence::{EquivalenceRegion, RatioConclusion};
+use stats::{ConfidenceInterval, Prng, sequence};
 
 /// Octets between two restarts.
 const OCTETS: usize = 8;
@@ -114,11 +114,12 @@ fn compare(servers: Servers, effect: f64, restarts: usize, threshold: f64, seed:
         b.push(of_b);
         let Ok(interval) = sequence::ratio(&b, &a, CONFIDENCE) else { continue };
         ended.missed |= !interval.contains(effect.exp());
-        let leaves_out_1 = |interval: &Interval| !interval.contains(1.0);
+        let leaves_out_1 = |interval: &ConfidenceInterval| !interval.contains(1.0);
         if leaves_out_1(&interval) {
             ended.found_after.get_or_insert(number);
         }
-        let is_equal = Region::within(threshold).judge(&interval) == Difference::Equal;
+        let is_equal =
+            EquivalenceRegion::within(threshold).judge(&interval) == RatioConclusion::Equal;
         ended.differs = leaves_out_1(&interval) && !is_equal;
         ended.half = (interval.high / interval.low).ln() / 2.0;
     }

@@ -1,7 +1,9 @@
 //! The judgement of windows whose truth is known.
 
 use proptest::prelude::*;
-use stats::{IntervalSummary, Prng, Quantity, SteadyState, Unsteady, detectable, steady_state};
+use stats::{
+    IntervalSummary, Prng, SteadyState, UnsteadyReason, WindowQuantity, detectable, steady_state,
+};
 
 /// Windows of one kind that are simulated.
 const WINDOWS: usize = 200;
@@ -51,7 +53,7 @@ fn is_unsteady(intervals: &[IntervalSummary]) -> bool {
     matches!(steady_state(intervals, 1.0), SteadyState::NotSteady { .. })
 }
 
-fn reasons(intervals: &[IntervalSummary], interval_s: f64) -> Vec<Unsteady> {
+fn reasons(intervals: &[IntervalSummary], interval_s: f64) -> Vec<UnsteadyReason> {
     match steady_state(intervals, interval_s) {
         SteadyState::NotSteady { reasons } => reasons,
         other => panic!("{other:?}"),
@@ -77,7 +79,7 @@ fn a_fall_is_found_wherever_it_is_and_a_steady_window_is_rarely_called_unsteady(
                     return false;
                 };
                 reasons.iter().any(|reason| match reason {
-                    Unsteady::Change { at_s, length_s, .. } => {
+                    UnsteadyReason::Change { at_s, length_s, .. } => {
                         let end = at_s + length_s.unwrap_or(seconds as f64);
                         [*at_s, end].iter().any(|place| {
                             let off = |edge: usize| (place - edge.min(seconds) as f64).abs();
@@ -108,7 +110,8 @@ fn the_interval_covers() {
             };
             judged += 1.0;
             let truth = 0.04 / 1.02;
-            shift.quantity == Quantity::Throughput && !(shift.low..=shift.high).contains(&truth)
+            shift.quantity == WindowQuantity::Throughput
+                && !(shift.low..=shift.high).contains(&truth)
         });
         assert!(outside <= 0.05, "{seconds} s, {correlation}: {outside} of {judged}");
     }
@@ -118,7 +121,7 @@ fn the_interval_covers() {
 fn each_reason_is_named_with_its_time_and_size() {
     let check = |intervals: &[IntervalSummary], expected: &[&str]| {
         let reasons = reasons(intervals, 1.0);
-        let words: Vec<String> = reasons.iter().map(Unsteady::to_string).collect();
+        let words: Vec<String> = reasons.iter().map(UnsteadyReason::to_string).collect();
         for words in &words {
             assert!(expected.iter().any(|one| words.starts_with(one)), "{words}, not {expected:?}");
         }
@@ -184,12 +187,15 @@ fn each_reason_is_named_with_its_time_and_size() {
         interval.latency_sum_ns = interval.transactions * latency_ms * 1e6;
     }
     let found = reasons(&open, 1.0);
-    let is_latency = |reason: &Unsteady| match reason {
-        Unsteady::Change { quantity, .. } => *quantity == Quantity::Latency,
-        Unsteady::Drift(shift) => shift.quantity == Quantity::Latency,
-        Unsteady::Standstill { .. } | Unsteady::NotARate => false,
+    let is_latency = |reason: &UnsteadyReason| match reason {
+        UnsteadyReason::Change { quantity, .. } => *quantity == WindowQuantity::Latency,
+        UnsteadyReason::Drift(shift) => shift.quantity == WindowQuantity::Latency,
+        UnsteadyReason::Standstill { .. } | UnsteadyReason::NotARate => false,
     };
-    assert!(found.iter().all(is_latency) && found.iter().any(Unsteady::is_large), "{found:?}");
+    assert!(
+        found.iter().all(is_latency) && found.iter().any(UnsteadyReason::is_large),
+        "{found:?}"
+    );
     let mut behind = with(60, &|_| 500.0);
     (30..60).for_each(|second| behind[second].backlog = 100.0 * (second - 29) as f64);
     assert!(reasons(&behind, 1.0).iter().any(|reason| reason.to_string().starts_with("backlog")));
@@ -202,8 +208,8 @@ fn a_fall_in_a_long_window_is_found() {
         let fallen = from..from + length;
         let level = |s| if fallen.contains(&s) { 850.0 } else { 1_000.0 };
         let found = reasons(&series(&mut Prng::new(4), 1_200, 0.5, level), 1.0);
-        let is_it = |reason: &Unsteady| {
-            let Unsteady::Change { at_s, length_s, .. } = reason else { return false };
+        let is_it = |reason: &UnsteadyReason| {
+            let UnsteadyReason::Change { at_s, length_s, .. } = reason else { return false };
             let end = at_s + length_s.unwrap_or(1_200.0 - at_s);
             (at_s - from as f64).abs() <= 5.0 && (end - (from + length) as f64).abs() <= 5.0
         };

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use check::{RecoveredState, TrialFacts};
 use lab::{Lab, LabConfig};
-use load::Control;
+use load::LoadControl;
 use record::KeptExploration;
 use site::{BuildContext, Hosts, Labs, Site, SitePlan};
 use spec::Study;
@@ -32,7 +32,7 @@ pub struct StateRequest {
 }
 
 /// Builds the servers of the state's trial and looks at the state.
-pub fn look_again(request: &StateRequest, control: &Control) -> Result<RecoveredState, Error> {
+pub fn look_again(request: &StateRequest, control: &LoadControl) -> Result<RecoveredState, Error> {
     let point = &request.study.points[request.point];
     let installation = lab::find::find(request.pg_bin.as_deref())?;
     let labs = Labs::here(Lab::open(LabConfig::new(installation))?);

@@ -61,7 +61,7 @@ pub enum Error {
         again: String,
     },
     #[error("listing what {site} would send: {source}")]
-    Listing { site: String, source: Box<ListingError> },
+    Listing { site: String, source: Box<DryRunError> },
     #[error("host {host} is lost: {why}")]
     HostLost { host: String, why: String },
     /// A fault that does no harm where it must: the rest of the study would prove nothing.
@@ -179,7 +179,7 @@ impl From<site::Error> for Error {
 /// The reason why what a run would send could not be listed.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
-pub enum ListingError {
+pub enum DryRunError {
     #[error(transparent)]
     Data(#[from] site::DataError),
     #[error(transparent)]
@@ -188,12 +188,12 @@ pub enum ListingError {
     Warm(#[from] site::warm::WarmError),
 }
 
-impl ListingError {
+impl DryRunError {
     fn hint(&self) -> Option<String> {
         match self {
-            ListingError::Data(error) => error.hint(),
-            ListingError::Script(error) => error.hint().map(str::to_owned),
-            ListingError::Warm(_) => None,
+            DryRunError::Data(error) => error.hint(),
+            DryRunError::Script(error) => error.hint().map(str::to_owned),
+            DryRunError::Warm(_) => None,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use lab::machine::{Disk, Machine};
 use lab::{Lab, Server, Target};
-use record::Fact;
+use record::MachineFact;
 use site::{Labs, Site, SiteNode};
 use terms::{grouped, size};
 
@@ -12,7 +12,7 @@ use crate::fit::has::OutsideServer;
 use crate::fleet::StudyHosts;
 
 /// The machine and its system, with labs in `labs`.
-pub fn machine(labs: &Path) -> Vec<Fact> {
+pub fn machine(labs: &Path) -> Vec<MachineFact> {
     let machine = Machine::here();
     let group = "machine";
     let mut facts = vec![
@@ -47,7 +47,7 @@ pub fn machine(labs: &Path) -> Vec<Fact> {
 }
 
 /// Servers that the rig has built.
-pub(crate) fn built(lab: &Lab) -> Vec<Fact> {
+pub(crate) fn built(lab: &Lab) -> Vec<MachineFact> {
     let (group, installation) = ("PostgreSQL", lab.installation());
     let mut facts = vec![
         fact(group, "version", installation.version().to_string()),
@@ -60,26 +60,26 @@ pub(crate) fn built(lab: &Lab) -> Vec<Fact> {
 }
 
 /// A PostgreSQL that nodes of the study name, beside that of the run.
-pub(crate) fn programs(lab: &Lab) -> Vec<Fact> {
+pub(crate) fn programs(lab: &Lab) -> Vec<MachineFact> {
     let installation = lab.installation();
     let name = format!("version in {}", installation.bin().display());
     vec![fact("PostgreSQL", &name, installation.version().to_string())]
 }
 
 /// The facts among these that say which servers are measured: versions, and the place of a target.
-pub(crate) fn of_servers(facts: &[Fact]) -> Vec<String> {
-    let is_of = |one: &&Fact| {
+pub(crate) fn of_servers(facts: &[MachineFact]) -> Vec<String> {
+    let is_of = |one: &&MachineFact| {
         one.name == "PostgreSQL"
             || one.group == "PostgreSQL" && ["version", "target"].contains(&one.name.as_str())
     };
-    let words = |one: &Fact| format!("{} {} {}", one.group, one.name, one.value);
+    let words = |one: &MachineFact| format!("{} {} {}", one.group, one.name, one.value);
     let mut found: Vec<String> = facts.iter().filter(is_of).map(words).collect();
     found.sort_unstable();
     found
 }
 
 /// Servers that the rig has built on hosts, and the machines of these hosts.
-pub(crate) fn on_hosts(fleet: &StudyHosts, labs: &Labs) -> Vec<Fact> {
+pub(crate) fn on_hosts(fleet: &StudyHosts, labs: &Labs) -> Vec<MachineFact> {
     let mut facts = Vec::new();
     for (host, roles) in fleet.roles() {
         let group = format!("host {}", host.entry().name);
@@ -98,7 +98,7 @@ pub(crate) fn on_hosts(fleet: &StudyHosts, labs: &Labs) -> Vec<Fact> {
 }
 
 /// Sizes of the data of each server that the rig has built; `what` says what they are made of.
-pub(crate) fn data(site: &Site, what: &str) -> Vec<Fact> {
+pub(crate) fn data(site: &Site, what: &str) -> Vec<MachineFact> {
     let of = |node: &SiteNode| match &node.server {
         Server::Node(server) => {
             let bytes = server.data_bytes().ok()?;
@@ -110,7 +110,7 @@ pub(crate) fn data(site: &Site, what: &str) -> Vec<Fact> {
 }
 
 /// The packages of the distribution that were unpacked, with their versions.
-pub(crate) fn packages(labs: &Labs) -> Vec<Fact> {
+pub(crate) fn packages(labs: &Labs) -> Vec<MachineFact> {
     let files = labs.unpacked().into_iter().filter_map(|file| {
         let mut parts = file.split('_');
         Some(fact(PACKAGES, parts.next()?, parts.next()?.replace("%3a", ":")))
@@ -122,7 +122,7 @@ const PACKAGES: &str = "packages";
 const DATA: &str = "data directories, without the WAL";
 
 /// The cost of one flush of the lab's disk with each wal_sync_method.
-pub(crate) fn flushes(lab: &Lab, seconds: u64) -> Result<Vec<Fact>, lab::Error> {
+pub(crate) fn flushes(lab: &Lab, seconds: u64) -> Result<Vec<MachineFact>, lab::Error> {
     let flushes = lab.test_flush(seconds)?;
     let words = |flush: &lab::Flush| match flush.per_second {
         Some(rate) => format!("{:.0} µs, {}/s", 1e6 / rate, grouped(rate.round() as u64)),
@@ -139,19 +139,19 @@ pub(crate) fn flushes(lab: &Lab, seconds: u64) -> Result<Vec<Fact>, lab::Error> 
 pub(crate) const FLUSHES: &str = "pg_test_fsync";
 
 /// A server of the user's.
-pub(crate) fn outside(target: &Target) -> Vec<Fact> {
+pub(crate) fn outside(target: &Target) -> Vec<MachineFact> {
     let group = "PostgreSQL";
     vec![fact(group, "version", target.version().to_owned()), fact(group, "target", target.place())]
 }
 
 /// Settings of the user's server that are not PostgreSQL's defaults, as it has them.
-pub(crate) fn outside_settings(outside: &OutsideServer) -> Vec<Fact> {
+pub(crate) fn outside_settings(outside: &OutsideServer) -> Vec<MachineFact> {
     let set = outside.settings.iter().filter(|(_, current)| current.is_set);
     set.map(|(name, current)| fact(SETTINGS, name, current.shown.clone())).collect()
 }
 
 const SETTINGS: &str = "settings of the target";
 
-pub(crate) fn fact(group: &str, name: &str, value: String) -> Fact {
-    Fact { group: group.to_owned(), name: name.to_owned(), value }
+pub(crate) fn fact(group: &str, name: &str, value: String) -> MachineFact {
+    MachineFact { group: group.to_owned(), name: name.to_owned(), value }
 }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use host::{Host, HostEntry, LauncherTrouble, LinkWatch, SilentGap};
 use lab::Lab;
 use load::OnHostLoss;
-use load::{Control, Urgency};
+use load::{LoadControl, StopUrgency};
 use site::Labs;
-use spec::{Node, Study};
+use spec::{Study, TopologyNode};
 
 use crate::error::Error;
 use crate::request::OnHosts;
@@ -50,7 +50,7 @@ impl StudyHosts {
     pub(crate) fn reach(
         asked: &OnHosts,
         study: &Study,
-        control: &Control,
+        control: &LoadControl,
     ) -> Result<StudyHosts, Error> {
         let placed = place(asked, study)?;
         let generators: Vec<usize> = match asked.inventory.place.get(GENERATORS) {
@@ -71,7 +71,7 @@ impl StudyHosts {
         }
         let control = control.clone();
         let is_interrupted: host::Interrupted =
-            Arc::new(move || control.urgency() != Urgency::None);
+            Arc::new(move || control.urgency() != StopUrgency::None);
         let hosts = host::reach(&entries, &asked.program, &is_interrupted);
         if is_interrupted() {
             return Err(Error::Interrupted { doing: "reaching the hosts" });
@@ -233,7 +233,7 @@ impl StudyHosts {
     /// The reason why the order of time between clients on different hosts cannot be told, where the study asks for
     /// it: clocks that are not known well enough. Before anything is run.
     pub(crate) fn clock_doubt(&self, study: &Study) -> Option<String> {
-        let keeps = |point: &spec::Point| point.workloads.iter().any(|one| one.keeps_history);
+        let keeps = |point: &spec::TrialPoint| point.workloads.iter().any(|one| one.keeps_history);
         if self.generators.len() < 2 || !study.points.iter().any(keeps) {
             return None;
         }
@@ -291,7 +291,7 @@ impl StudyHosts {
 /// the placed one, as in `shard3`, gets its turn among the hosts of that place. A pooler or a guard
 /// without a place is on the host of the server that it connects to.
 fn place(asked: &OnHosts, study: &Study) -> Result<BTreeMap<String, usize>, Error> {
-    let nodes: BTreeMap<&str, &Node> = study
+    let nodes: BTreeMap<&str, &TopologyNode> = study
         .points
         .iter()
         .flat_map(|point| &point.topology.nodes)

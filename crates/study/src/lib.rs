@@ -2,7 +2,7 @@
 //!
 //! [`preflight`](Preflight::of) says what a study needs and what the machine has; [`run`] has the
 //! sites of the study's points built, runs every trial of every round in the planned order, and
-//! writes each attempt into the record as soon as it is over. [`Event`]s tell what happens meanwhile.
+//! writes each attempt into the record as soon as it is over. [`StudyEvent`]s tell what happens meanwhile.
 //!
 //! Four folders, each of which uses those before it only:
 //!
@@ -34,25 +34,26 @@ mod platform;
 mod request;
 
 pub use again::{StateRequest, look_again};
-pub use error::{ChoiceError, Error, ListingError, SearchError, SidesError};
+pub use error::{ChoiceError, DryRunError, Error, SearchError, SidesError};
 pub use facts::machine as machine_facts;
 pub use fit::commands::commands;
-pub use fit::estimate::Estimate;
+pub use fit::estimate::PlanEstimate;
 pub use fit::has::MachineResources;
-pub use fit::misfit::Misfit;
+pub use fit::misfit::PointMisfit;
 pub use fit::mistakes::mistakes;
 pub use fit::need::ResourceNeed;
 pub use fit::preflight::{PointPair, Preflight};
-pub use pairs::options::Options;
+pub use pairs::options::ComparedLoad;
 pub use pairs::production::ProductionOptions;
-pub use pairs::side::{Data, SideOptions};
+pub use pairs::side::{PairData, SideOptions};
 pub use pairs::versus::{
-    Choice, ComparisonLoad, ComparisonRequest, ComparisonResult, Variants, versus, versus_loads,
+    ComparisonLoad, ComparisonRequest, ComparisonResult, VariantChoice, VariantPair, versus,
+    versus_loads,
 };
 pub use platform::has_on_hosts;
-pub use request::{OnHosts, RecordPlace, Request, Servers};
+pub use request::{OnHosts, RecordPlace, StudyRequest, StudyServers};
 pub use run::dry_run::dry_run;
-pub use run::event::Event;
+pub use run::event::StudyEvent;
 pub use run::search::{SearchEvent, SearchRequest, SearchResult, search, search_plan};
 pub use run::{RunResult, run};
 pub use trial::stage::LoadStage;

@@ -15,12 +15,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use load::{Control, Urgency};
+use load::{LoadControl, StopUrgency};
 use measure::{PairEvent, PairJudge, PairMeasurement, PairPlan, RatioClaim, StoppingRule};
-use record::comparison::{Floor, Metric, Shown, Stop};
-use record::{Ending, Fault, Interruption, Moment, Paired, SkipKind};
+use record::comparison::{ComparedMetric, ComparisonStop, NoiseFloor, PairResults};
+use record::{AttemptEnding, FaultyParty, InterruptedState, Moment, PairingAttempt, SkipKind};
 use site::{Labs, Site, SiteUse};
-use spec::{Pairing, Point, Study};
+use spec::{Pairing, Study, TrialPoint};
 
 use crate::clock;
 use crate::pairs::standing::{StandingPair, StandingSide};
@@ -35,7 +35,7 @@ pub(crate) struct PairsOrder<'a> {
     pub(crate) attempt: usize,
     /// Zero of every moment.
     pub(crate) origin: Instant,
-    pub(crate) control: &'a Control,
+    pub(crate) control: &'a LoadControl,
     pub(crate) labs: Option<&'a Labs>,
     /// The rig's program, of which guards and relays are commands.
     pub(crate) program: &'a Path,
@@ -43,14 +43,14 @@ pub(crate) struct PairsOrder<'a> {
 
 /// The reason why pairs were not measured to their end.
 struct Failure {
-    fault: Fault,
+    fault: FaultyParty,
     why: String,
 }
 
 /// A failure without a proof is nobody's fault for certain.
 impl From<String> for Failure {
     fn from(why: String) -> Failure {
-        Failure { fault: Fault::Unknown, why }
+        Failure { fault: FaultyParty::Unknown, why }
     }
 }
 
@@ -67,9 +67,9 @@ impl From<measure::PairError> for Failure {
             PairError::Died { .. }
             | PairError::Server { .. }
             | PairError::Renewal { .. }
-            | PairError::Lab(_) => Fault::Server,
-            PairError::Failing { .. } | PairError::Load { .. } => Fault::Unknown,
-            _ => Fault::Rig,
+            | PairError::Lab(_) => FaultyParty::Server,
+            PairError::Failing { .. } | PairError::Load { .. } => FaultyParty::Unknown,
+            _ => FaultyParty::Rig,
         };
         Failure { fault, why: error.to_string() }
     }
@@ -77,14 +77,14 @@ impl From<measure::PairError> for Failure {
 
 impl PairsOrder<'_> {
     /// The point of the denominator, then that of the numerator: A and B.
-    fn points(&self) -> [&Point; 2] {
+    fn points(&self) -> [&TrialPoint; 2] {
         [self.pairing.below, self.pairing.above].map(|point| &self.study.points[point])
     }
 
     /// A pairing that is not measured.
-    pub(crate) fn skipped(&self, why: String) -> Paired {
-        let ending = Ending::skipped(SkipKind::CannotRunHere, why);
-        Paired { ending, ..self.blank() }
+    pub(crate) fn skipped(&self, why: String) -> PairingAttempt {
+        let ending = AttemptEnding::skipped(SkipKind::CannotRunHere, why);
+        PairingAttempt { ending, ..self.blank() }
     }
 
     /// Measures it. A partial measurement is discarded: one that was interrupted counts for no claim.
@@ -92,7 +92,7 @@ impl PairsOrder<'_> {
         &self,
         sites: [&mut Site; 2],
         observe: &mut dyn FnMut(PairEvent<'_>),
-    ) -> Paired {
+    ) -> PairingAttempt {
         let mut paired = self.blank();
         let [below, above] = sites;
         let result = self.attempt([&mut *below, &mut *above], &mut paired, observe);
@@ -100,16 +100,16 @@ impl PairsOrder<'_> {
         for site in [below, above] {
             site.throttles.lift_all();
         }
-        if self.control.urgency() != Urgency::None {
+        if self.control.urgency() != StopUrgency::None {
             let kind = match &result {
                 // Clients ended because they were told to.
-                Ok(()) => Interruption::Checked,
-                Err(_) => Interruption::Unchecked,
+                Ok(()) => InterruptedState::Checked,
+                Err(_) => InterruptedState::Unchecked,
             };
-            paired = Paired { began: paired.began, ..self.blank() };
-            paired.ending = Ending::interrupted(kind, "by a signal");
+            paired = PairingAttempt { began: paired.began, ..self.blank() };
+            paired.ending = AttemptEnding::interrupted(kind, "by a signal");
         } else if let Err(Failure { fault, why }) = result {
-            paired.ending = Ending::failed(fault, why);
+            paired.ending = AttemptEnding::failed(fault, why);
         }
         paired.ended = clock::now(self.origin);
         paired
@@ -118,7 +118,7 @@ impl PairsOrder<'_> {
     fn attempt(
         &self,
         mut sites: [&mut Site; 2],
-        paired: &mut Paired,
+        paired: &mut PairingAttempt,
         observe: &mut dyn FnMut(PairEvent<'_>),
     ) -> Result<(), Failure> {
         let points = self.points();
@@ -148,7 +148,7 @@ impl PairsOrder<'_> {
             workloads,
             lanes: load_plan::lanes(points[0]),
             seed: self.seed(),
-            floor: Floor::default(),
+            floor: NoiseFloor::default(),
             rule: StoppingRule {
                 deciding: Vec::new(),
                 precision: pairs.precision,
@@ -175,7 +175,7 @@ impl PairsOrder<'_> {
         let PairMeasurement { shown, series, crashes, lost, .. } = measured;
         let stop = shown.stop;
         (paired.shown, paired.series) = (shown, series);
-        let of_server = |why: String| Failure { fault: Fault::Server, why };
+        let of_server = |why: String| Failure { fault: FaultyParty::Server, why };
         if !crashes.is_empty() {
             return Err(of_server(crashes.join("; ")));
         }
@@ -189,7 +189,7 @@ impl PairsOrder<'_> {
             })?;
         }
         match stop {
-            Stop::Died => Err(of_server(lost.unwrap_or_default())),
+            ComparisonStop::Died => Err(of_server(lost.unwrap_or_default())),
             _ => Ok(()),
         }
     }
@@ -201,7 +201,7 @@ impl PairsOrder<'_> {
         }
         let claims = self.study.claims_of(self.pairing).into_iter();
         let claimed = claims.filter_map(|claim| {
-            let metric = Metric::of(claim.metric)?;
+            let metric = ComparedMetric::of(claim.metric)?;
             let spec::PairedClaim { workload, expect, error, .. } = claim;
             Some(RatioClaim { metric, workload, expect, error })
         });
@@ -213,13 +213,13 @@ impl PairsOrder<'_> {
         self.study.seed.wrapping_add(1_000_000 * self.pairing.number as u64)
     }
 
-    fn blank(&self) -> Paired {
+    fn blank(&self) -> PairingAttempt {
         let [below, above] = self.points();
         let now: Moment = clock::now(self.origin);
-        let axes = |point: &Point| -> BTreeMap<String, String> {
+        let axes = |point: &TrialPoint| -> BTreeMap<String, String> {
             point.name.axes.iter().cloned().collect()
         };
-        Paired {
+        PairingAttempt {
             number: self.pairing.number,
             attempt: self.attempt,
             above: above.name.variant.clone(),
@@ -229,13 +229,17 @@ impl PairsOrder<'_> {
                 .then(|| below.name.scenario.clone()),
             axes: axes(above),
             below_axes: (above.name.axes != below.name.axes).then(|| axes(below)),
-            ending: Ending::Done,
+            ending: AttemptEnding::Done,
             started_at: clock::wall(),
             began: now,
             ended: now,
             precision: self.pairing.pairs.precision,
             series: Vec::new(),
-            shown: Shown { clients: above.clients(), seed: self.seed(), ..Shown::default() },
+            shown: PairResults {
+                clients: above.clients(),
+                seed: self.seed(),
+                ..PairResults::default()
+            },
         }
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use import::Cache;
+use import::BuildCache;
 use lab::guest::{OwnSchema, StudyRights};
 use lab::{Installation, Lab, LabConfig, Target};
-use load::Control;
-use record::Fact;
+use load::LoadControl;
+use record::MachineFact;
 use site::{Hosts, Labs, SitePlan, outside};
 use spec::Study;
 
@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::facts;
 use crate::fit::has::MachineResources;
 use crate::fleet::StudyHosts;
-use crate::request::{OnHosts, Request, Servers};
+use crate::request::{OnHosts, StudyRequest, StudyServers};
 
 /// The PostgreSQL of a run, and others that nodes of the study name.
 #[derive(Clone)]
@@ -37,26 +37,29 @@ impl FoundPrograms {
 
 /// The platform that was found for a study.
 pub(crate) enum FoundPlatform {
-    Installation(FoundPrograms, Hosts, Option<Cache>),
+    Installation(FoundPrograms, Hosts, Option<BuildCache>),
     OnHosts(StudyHosts, Labs),
     Target(Box<Target>, StudyRights),
 }
 
 impl FoundPlatform {
-    pub(crate) fn here(request: &Request, control: &Control) -> Result<FoundPlatform, Error> {
+    pub(crate) fn here(
+        request: &StudyRequest,
+        control: &LoadControl,
+    ) -> Result<FoundPlatform, Error> {
         Ok(match &request.servers {
-            Servers::Built { pg_bin, hosts, cache } => {
+            StudyServers::Built { pg_bin, hosts, cache } => {
                 let installation = lab::find::find(pg_bin.as_deref())?;
                 let hosts = site::open_hosts(hosts, &request.study, control)?;
                 let programs = FoundPrograms::of(installation, &request.study)?;
                 FoundPlatform::Installation(programs, hosts, cache.clone())
             }
-            Servers::OnHosts(asked) => {
+            StudyServers::OnHosts(asked) => {
                 let fleet = StudyHosts::reach(asked, &request.study, control)?;
                 let labs = fleet.open_labs(asked)?;
                 FoundPlatform::OnHosts(fleet, labs)
             }
-            Servers::Outside { conninfo, rights } => {
+            StudyServers::Outside { conninfo, rights } => {
                 FoundPlatform::Target(Box::new(outside::open(conninfo, control)?), *rights)
             }
         })
@@ -78,7 +81,7 @@ impl FoundPlatform {
 pub fn has_on_hosts(
     asked: &OnHosts,
     study: &Study,
-    control: &Control,
+    control: &LoadControl,
 ) -> Result<MachineResources, Error> {
     let fleet = StudyHosts::reach(asked, study, control)?;
     let labs = fleet.open_labs(asked)?;
@@ -101,7 +104,11 @@ pub(crate) enum Platform {
 }
 
 /// The lab of this machine; with kept data it has their password.
-fn open(programs: FoundPrograms, cache: Option<Cache>, control: &Control) -> Result<Labs, Error> {
+fn open(
+    programs: FoundPrograms,
+    cache: Option<BuildCache>,
+    control: &LoadControl,
+) -> Result<Labs, Error> {
     // Servers of one topology know each other by one password.
     let password = match &cache {
         Some(cache) => cache.password()?,
@@ -122,7 +129,7 @@ impl Platform {
     pub(crate) fn open(
         found: FoundPlatform,
         run_id: &str,
-        control: &Control,
+        control: &LoadControl,
     ) -> Result<Platform, Error> {
         Ok(match found {
             FoundPlatform::Installation(programs, hosts, cache) => {
@@ -156,7 +163,7 @@ impl Platform {
     }
 
     /// Opens the lab of this machine anew if its init has ended; whether it had.
-    pub(crate) fn reopen(&mut self, control: &Control) -> Result<bool, Error> {
+    pub(crate) fn reopen(&mut self, control: &LoadControl) -> Result<bool, Error> {
         let Platform::Labs { labs, fleet: None, .. } = self else { return Ok(false) };
         let others = || labs.by_programs().map(|(_, lab)| lab);
         if labs.iter().chain(others()).all(Lab::is_alive) {
@@ -196,7 +203,7 @@ impl Platform {
         }
     }
 
-    pub(crate) fn facts(&self) -> Vec<Fact> {
+    pub(crate) fn facts(&self) -> Vec<MachineFact> {
         match self {
             Platform::Labs { fleet: Some(fleet), labs, .. } => facts::on_hosts(fleet, labs),
             Platform::Labs { labs, .. } => {

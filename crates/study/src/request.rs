@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use host::{Inventory, Program};
-use import::Cache;
+use import::BuildCache;
 use lab::guest::StudyRights;
 use load::OnHostLoss;
-use spec::{Folder, ScheduledTrial, Study};
+use spec::{ScheduledTrial, Study, StudyFolder};
 
 /// A study to be run, and where.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct StudyRequest {
     /// The study's folder, which is copied into the record.
-    pub folder: Folder,
+    pub folder: StudyFolder,
     /// The same, read in one profile, with the seed and the rounds to be used.
     pub study: Study,
     /// Rounds, where other ones than the study's were given.
@@ -25,7 +25,7 @@ pub struct Request {
     /// The place of the record.
     pub place: RecordPlace,
     /// The servers that it runs on.
-    pub servers: Servers,
+    pub servers: StudyServers,
     /// The program that becomes a generator process when it is called with `generator`.
     pub generator: PathBuf,
     /// The command that runs it again.
@@ -45,7 +45,7 @@ pub enum RecordPlace {
 
 /// The servers that a study runs on.
 #[derive(Clone, Debug)]
-pub enum Servers {
+pub enum StudyServers {
     /// Servers that the rig builds, with the PostgreSQL in this folder or the first one found.
     Built {
         /// `--pg-bin`.
@@ -53,7 +53,7 @@ pub enum Servers {
         /// Hosts that stand for shards instead: conninfo by the node's name.
         hosts: BTreeMap<String, String>,
         /// The cache of built data; none where they are not kept.
-        cache: Option<Cache>,
+        cache: Option<BuildCache>,
     },
     /// Servers that the rig builds on hosts.
     OnHosts(OnHosts),
@@ -80,7 +80,7 @@ pub struct OnHosts {
     pub on_loss: OnHostLoss,
 }
 
-impl Request {
+impl StudyRequest {
     /// The trials of the plan, in the order of execution.
     pub fn trials(&self) -> Vec<ScheduledTrial> {
         let mut trials = self.study.trials(self.only.as_deref());

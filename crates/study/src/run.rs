@@ -12,10 +12,10 @@ pub(crate) mod search;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use load::{Control, Urgency};
-use record::{Ending, Paired, PlannedTrial, RunState, Trial, Writer};
+use load::{LoadControl, StopUrgency};
+use record::{AttemptEnding, PairingAttempt, PlannedTrial, RecordWriter, RunState, Trial};
 use site::{Site, SitePlan, SiteUse, outside};
-use spec::{Pairing, Profile, ScheduledTrial};
+use spec::{Pairing, ScheduledTrial, StudyProfile};
 
 use crate::clock;
 use crate::error::Error;
@@ -24,8 +24,8 @@ use crate::fit::estimate;
 use crate::fit::has::HasServers;
 use crate::fit::preflight::Preflight;
 use crate::platform::{FoundPlatform, Platform};
-use crate::request::Request;
-use crate::run::event::Event;
+use crate::request::StudyRequest;
+use crate::run::event::StudyEvent;
 use crate::run::opening::open_record;
 use crate::trial::order::order;
 use crate::trial::result::{needs_its_ledger, skipped};
@@ -54,27 +54,27 @@ pub struct RunResult {
 /// When it could not begin, or the record cannot be written any more. Single trials that break are
 /// recorded instead.
 pub fn run(
-    request: &Request,
-    control: &Control,
-    observe: &mut dyn FnMut(Event<'_>),
+    request: &StudyRequest,
+    control: &LoadControl,
+    observe: &mut dyn FnMut(StudyEvent<'_>),
 ) -> Result<RunResult, Error> {
     attempt(request, control, observe).map_err(|error| blamed(control, "preparing the run", error))
 }
 
 /// Replaces an error after the user has asked for the end, unless it is the record's: it follows
 /// from that.
-pub(crate) fn blamed(control: &Control, doing: &'static str, error: Error) -> Error {
+pub(crate) fn blamed(control: &LoadControl, doing: &'static str, error: Error) -> Error {
     match error {
         error @ (Error::Record(_) | Error::Stopped { .. } | Error::Interrupted { .. }) => error,
-        error if control.urgency() == Urgency::None => error,
+        error if control.urgency() == StopUrgency::None => error,
         _ => Error::Interrupted { doing },
     }
 }
 
 fn attempt(
-    request: &Request,
-    control: &Control,
-    observe: &mut dyn FnMut(Event<'_>),
+    request: &StudyRequest,
+    control: &LoadControl,
+    observe: &mut dyn FnMut(StudyEvent<'_>),
 ) -> Result<RunResult, Error> {
     let began = Instant::now();
     let trials = request.trials();
@@ -119,13 +119,13 @@ fn attempt(
     };
     run.origin -= run.elapsed_before();
     let planned = run.to_run(&trials);
-    observe(Event::Begins {
+    observe(StudyEvent::Begins {
         preflight: &preflight,
         trials: planned.len(),
         directory: run.writer.directory(),
     });
     if let Some(doubt) = platform.fleet().and_then(|fleet| fleet.clock_doubt(&request.study)) {
-        observe(Event::Note(&doubt));
+        observe(StudyEvent::Note(&doubt));
         run.note(Some(doubt))?;
     }
     let result = run.all(&mut platform, &trials, &planned, observe);
@@ -139,15 +139,15 @@ fn attempt(
 
 /// A run under way.
 struct Run<'a> {
-    request: &'a Request,
-    control: &'a Control,
+    request: &'a StudyRequest,
+    control: &'a LoadControl,
     preflight: &'a Preflight,
-    writer: Writer,
+    writer: RecordWriter,
     origin: Instant,
     /// Every attempt in the record, earlier runs of it included.
     done: Vec<Trial>,
     /// Every attempt at what is measured in pairs.
-    pairs: Vec<Paired>,
+    pairs: Vec<PairingAttempt>,
     /// Pairs that are still to be measured.
     pairings: Vec<Pairing>,
     sites: Vec<Site>,
@@ -194,7 +194,7 @@ impl Run<'_> {
     /// the moments of actions, never on what they did: nobody may repeat until a figure pleases.
     fn goes_again(&self, last: &Trial) -> bool {
         let is_unsteady = |trial: &Trial| {
-            trial.ending.is_unsteady() && self.request.study.profile != Profile::Smoke
+            trial.ending.is_unsteady() && self.request.study.profile != StudyProfile::Smoke
         };
         let is_again = |trial: &&Trial| is_unsteady(trial) || trial.ending.is_late();
         is_again(&last) && self.attempts(last.number).filter(is_again).count() <= REPEATS_MAX
@@ -210,7 +210,7 @@ impl Run<'_> {
         platform: &mut Platform,
         trials: &[ScheduledTrial],
         planned: &[ScheduledTrial],
-        observe: &mut dyn FnMut(Event<'_>),
+        observe: &mut dyn FnMut(StudyEvent<'_>),
     ) -> Result<(), Error> {
         let (fitting, unfit): (Vec<&ScheduledTrial>, Vec<&ScheduledTrial>) =
             planned.iter().partition(|one| self.preflight.reason(one.point).is_none());
@@ -225,7 +225,7 @@ impl Run<'_> {
         self.build(platform, points, observe)?;
         let rounds = trials.iter().map(|planned| planned.round).max().unwrap_or(0);
         for (index, planned) in fitting.iter().enumerate() {
-            if self.control.urgency() != Urgency::None {
+            if self.control.urgency() != StopUrgency::None {
                 return Err(Error::Interrupted { doing: "running trials" });
             }
             self.one(platform, planned, &fitting[index..], trials.len(), observe)?;
@@ -235,7 +235,7 @@ impl Run<'_> {
             }
             if fitting.get(index + 1).is_none_or(|next| next.round != planned.round) {
                 let trials = &self.done;
-                observe(Event::RoundEnded { round: planned.round, of: rounds, trials });
+                observe(StudyEvent::RoundEnded { round: planned.round, of: rounds, trials });
             }
         }
         self.measure_pairs(platform, trials, observe)
@@ -245,13 +245,13 @@ impl Run<'_> {
     fn test_flush(
         &mut self,
         platform: &Platform,
-        observe: &mut dyn FnMut(Event<'_>),
+        observe: &mut dyn FnMut(StudyEvent<'_>),
     ) -> Result<(), Error> {
         let seconds = self.request.study.flush_test_s;
         let known = self.writer.header().facts.iter().any(|fact| fact.group == facts::FLUSHES);
         let (1.., false, Some(labs)) = (seconds, known, platform.labs()) else { return Ok(()) };
         let (began, what) = (Instant::now(), facts::FLUSHES);
-        observe(Event::Preparing { what, share: None });
+        observe(StudyEvent::Preparing { what, share: None });
         for lab in labs.iter() {
             let flushes = facts::flushes(lab, seconds);
             self.writer.change_header(|header| match flushes {
@@ -259,7 +259,7 @@ impl Run<'_> {
                 Err(error) => header.notes.push(error.to_string()),
             })?;
         }
-        observe(Event::Prepared { what, seconds: began.elapsed().as_secs_f64() });
+        observe(StudyEvent::Prepared { what, seconds: began.elapsed().as_secs_f64() });
         Ok(())
     }
 
@@ -268,20 +268,20 @@ impl Run<'_> {
         &mut self,
         platform: &Platform,
         mut points: Vec<usize>,
-        observe: &mut dyn FnMut(Event<'_>),
+        observe: &mut dyn FnMut(StudyEvent<'_>),
     ) -> Result<(), Error> {
         let study = &self.request.study;
         points.sort_unstable();
         points.dedup();
         for plan in platform.plans(study, &points) {
-            if self.control.urgency() != Urgency::None {
+            if self.control.urgency() != StopUrgency::None {
                 return Err(Error::Interrupted { doing: "building servers" });
             }
             let began = Instant::now();
             let what = what_is_built(&plan);
-            observe(Event::Preparing { what: &what, share: None });
+            observe(StudyEvent::Preparing { what: &what, share: None });
             let mut tell =
-                |share: f64| observe(Event::Preparing { what: &what, share: Some(share) });
+                |share: f64| observe(StudyEvent::Preparing { what: &what, share: Some(share) });
             let (sites, control) = (&self.sites, self.control);
             let site = match platform {
                 Platform::Labs { labs, targets: hosts, .. } => {
@@ -304,7 +304,7 @@ impl Run<'_> {
             })?;
             self.sites.push(site);
             let seconds = began.elapsed().as_secs_f64();
-            observe(Event::Prepared { what: &what, seconds });
+            observe(StudyEvent::Prepared { what: &what, seconds });
         }
         if let Some(labs) = platform.labs() {
             labs.sync()?;
@@ -317,7 +317,7 @@ impl Run<'_> {
         &mut self,
         planned: &ScheduledTrial,
         of: usize,
-        observe: &mut dyn FnMut(Event<'_>),
+        observe: &mut dyn FnMut(StudyEvent<'_>),
     ) -> Result<(), Error> {
         let why = self.preflight.reason(planned.point).unwrap_or_default();
         let (request, control, origin) = (self.request, self.control, self.origin);
@@ -325,7 +325,7 @@ impl Run<'_> {
         let order = order(request, control, origin, (planned, attempt), SiteUse::Yes, None, None);
         let finished = skipped(&order, why);
         self.writer.add(&finished)?;
-        observe(Event::TrialEnded { trial: &finished.trial, of });
+        observe(StudyEvent::TrialEnded { trial: &finished.trial, of });
         self.skipped += 1;
         self.keep(finished.trial);
         Ok(())
@@ -337,12 +337,12 @@ impl Run<'_> {
         planned: &ScheduledTrial,
         left: &[&ScheduledTrial],
         of: usize,
-        observe: &mut dyn FnMut(Event<'_>),
+        observe: &mut dyn FnMut(StudyEvent<'_>),
     ) -> Result<(), Error> {
         let point = &self.request.study.points[planned.point];
         let alone = if self.sites.len() == 1 { SiteUse::Yes } else { SiteUse::No };
         let left_s = self.left_s(left);
-        observe(Event::TrialBegins { planned, of, point: &point.name, left_s });
+        observe(StudyEvent::TrialBegins { planned, of, point: &point.name, left_s });
         let is_its_own = |site: &Site| site.plan.points.contains(&planned.point);
         self.stop_sites(platform, |site| !is_its_own(site), observe)?;
         let finished = loop {
@@ -351,16 +351,19 @@ impl Run<'_> {
             self.add(&finished)?;
             self.spend(&finished.trial);
             self.keep(finished.trial.clone());
-            if !self.goes_again(&finished.trial) || self.control.urgency() != Urgency::None {
+            if !self.goes_again(&finished.trial) || self.control.urgency() != StopUrgency::None {
                 break finished;
             }
-            observe(Event::Note(&format!("runs again: it was {}", finished.trial.ending.why())));
+            observe(StudyEvent::Note(&format!(
+                "runs again: it was {}",
+                finished.trial.ending.why()
+            )));
         };
         self.spent.estimated_s += estimate::trial_s(point);
-        if let Ending::Failed(_) = finished.trial.ending {
+        if let AttemptEnding::Failed(_) = finished.trial.ending {
             self.failed += 1;
         }
-        observe(Event::TrialEnded { trial: &finished.trial, of });
+        observe(StudyEvent::TrialEnded { trial: &finished.trial, of });
         self.mend(platform, &finished.trial.ending, is_its_own, observe)
     }
 
@@ -370,8 +373,8 @@ impl Run<'_> {
         planned: &ScheduledTrial,
         (alone, of): (SiteUse, usize),
         left_s: f64,
-        observe: &mut dyn FnMut(Event<'_>),
-    ) -> Result<record::Finished, Error> {
+        observe: &mut dyn FnMut(StudyEvent<'_>),
+    ) -> Result<record::FinishedTrial, Error> {
         let began = Instant::now();
         let index = self.sites.iter().position(|site| site.plan.points.contains(&planned.point));
         let index = index.unwrap_or(0);
@@ -384,11 +387,11 @@ impl Run<'_> {
         let order = order(request, control, origin, attempt, alone, Some(platform), record);
         let mut show = |stage: LoadStage| {
             let left_s = (left_s - began.elapsed().as_secs_f64()).max(0.0);
-            observe(Event::Load { stage, left_s });
+            observe(StudyEvent::Load { stage, left_s });
         };
         let ended = trial::run(&order, &mut self.sites[index], &mut show);
         let made_anew = self.sites[index].was_made_anew.take();
-        let noted = |mut finished: Box<record::Finished>| {
+        let noted = |mut finished: Box<record::FinishedTrial>| {
             finished.trial.made_anew = made_anew;
             finished
         };
@@ -402,7 +405,7 @@ impl Run<'_> {
             TrialEnd::Interrupted(finished) => {
                 let finished = noted(finished);
                 self.add(&finished)?;
-                observe(Event::TrialEnded { trial: &finished.trial, of });
+                observe(StudyEvent::TrialEnded { trial: &finished.trial, of });
                 self.keep(finished.trial);
                 Err(Error::Interrupted { doing: "running trials" })
             }
@@ -411,7 +414,7 @@ impl Run<'_> {
     }
 
     /// Puts an attempt into the record, with its ledger where that is needed.
-    fn add(&self, finished: &record::Finished) -> Result<(), Error> {
+    fn add(&self, finished: &record::FinishedTrial) -> Result<(), Error> {
         self.writer.add(finished)?;
         Ok(self.writer.end(&finished.trial, needs_its_ledger(&finished.trial))?)
     }
@@ -480,7 +483,7 @@ impl Run<'_> {
     }
 }
 
-fn point_name(request: &Request, planned: &ScheduledTrial) -> String {
+fn point_name(request: &StudyRequest, planned: &ScheduledTrial) -> String {
     request.study.points[planned.point].name.to_string()
 }
 

@@ -3,10 +3,10 @@
 //! Two scripts may name one file, which is read once then.
 
 use load::ScriptRows;
-use spec::Script;
+use spec::ScriptShare;
 
 /// The rows of these scripts, each once.
-pub(crate) fn of(scripts: &[Script]) -> Vec<ScriptRows> {
+pub(crate) fn of(scripts: &[ScriptShare]) -> Vec<ScriptRows> {
     let mut rows: Vec<ScriptRows> = Vec::new();
     for (source, text) in scripts.iter().flat_map(|script| &script.rows) {
         let is_known = rows.iter().any(|known| known.source == *source);

@@ -33,9 +33,11 @@ use std::thread;
 use std::time::Duration;
 
 use host::monotonic_ns;
-use load::{End, Event, Fleet, LoadError, Urgency};
+use load::{LaneFleet, LoadEnd, LoadError, LoadEvent, StopUrgency};
 use measure::{LoadMeasurement, LoadObserver, PreparedLoad, UnaskedCrashes};
-use record::{Ending, Fault, Finished, Interruption, Moment, Reason, Trial};
+use record::{
+    AttemptEnding, EndingReason, FaultyParty, FinishedTrial, InterruptedState, Moment, Trial,
+};
 use site::Site;
 use spec::{ScheduledTrial, metrics};
 
@@ -58,11 +60,11 @@ use crate::trial::watchers::ServerWatchers;
 /// The result of a trial.
 pub(crate) enum TrialEnd {
     /// It is over, for better or worse.
-    Finished(Box<Finished>),
+    Finished(Box<FinishedTrial>),
     /// A statement is wrong: others will fail, too.
-    Stopped { finished: Box<Finished>, why: String },
+    Stopped { finished: Box<FinishedTrial>, why: String },
     /// It was interrupted.
-    Interrupted(Box<Finished>),
+    Interrupted(Box<FinishedTrial>),
     /// The record has no room for it.
     Unrecorded(record::Error),
 }
@@ -87,14 +89,16 @@ pub(crate) fn run(
     let mut finished = blank(order);
     let mut seen = Seen::default();
     let mut result = attempt(order, site, &mut seen, &finished, observe);
-    if order.control.urgency() != Urgency::None && !matches!(result, Err(TrialFailure::Record(_))) {
+    if order.control.urgency() != StopUrgency::None
+        && !matches!(result, Err(TrialFailure::Record(_)))
+    {
         result = Err(TrialFailure::Interrupted);
     }
     let crashed = seen.crashes.as_ref().and_then(UnaskedCrashes::why);
     let crash = |why: Option<String>| {
         // What clients and the rig heard of it follows from the crash.
         let text = crashed.clone().into_iter().chain(why).collect::<Vec<_>>().join("; ");
-        Ending::failed(Fault::Server, text)
+        AttemptEnding::failed(FaultyParty::Server, text)
     };
     let mut stopped = None;
     match result {
@@ -107,13 +111,13 @@ pub(crate) fn run(
         Err(TrialFailure::Somehow(why)) => {
             finished.trial.ending = match crashed {
                 Some(_) => crash(Some(why.text)),
-                None => Ending::Failed(why),
+                None => AttemptEnding::Failed(why),
             };
         }
         Err(TrialFailure::Statement(why)) => {
             finished.trial.ending = match crashed {
                 Some(_) => crash(Some(why.clone())),
-                None => Ending::failed(Fault::Study, why.clone()),
+                None => AttemptEnding::failed(FaultyParty::Study, why.clone()),
             };
             stopped = crashed.is_none().then_some(why);
         }
@@ -121,13 +125,13 @@ pub(crate) fn run(
             let after_s = clock::now(order.origin).since(finished.trial.began) as f64 / 1e9;
             let text = format!("by a signal, after {after_s:.1} s");
             let kind = match (seen.has_begun, crashed.is_some(), seen.is_sound) {
-                (false, ..) => Interruption::BeforeLoad,
-                (true, false, true) => Interruption::Checked,
-                (true, ..) => Interruption::Unchecked,
+                (false, ..) => InterruptedState::BeforeLoad,
+                (true, false, true) => InterruptedState::Checked,
+                (true, ..) => InterruptedState::Unchecked,
             };
             finished.trial.ending = match crashed {
                 Some(_) => crash(Some(format!("interrupted {text}"))),
-                None => Ending::interrupted(kind, text),
+                None => AttemptEnding::interrupted(kind, text),
             };
         }
         Err(TrialFailure::Record(error)) => return TrialEnd::Unrecorded(error),
@@ -139,20 +143,20 @@ pub(crate) fn run(
         });
         // A server that crashed elsewhere did not do so because a disk was full here.
         if is_lost || of_others.as_ref().is_none_or(|crashes| crashes.total() == 0) {
-            finished.trial.ending = Ending::failed(Fault::ServerHost, why);
+            finished.trial.ending = AttemptEnding::failed(FaultyParty::ServerHost, why);
             stopped = None;
         }
         seen.crashes = of_others;
     }
     note_crashes(&seen, &mut finished);
-    if finished.trial.ending != Ending::Done || needs_its_ledger(&finished.trial) {
+    if finished.trial.ending != AttemptEnding::Done || needs_its_ledger(&finished.trial) {
         finished.logs = log_tails(site);
     }
     finished.trial.ended = clock::now(order.origin);
     let finished = Box::new(finished);
     match stopped {
         Some(why) => TrialEnd::Stopped { finished, why },
-        None if order.control.urgency() != Urgency::None => TrialEnd::Interrupted(finished),
+        None if order.control.urgency() != StopUrgency::None => TrialEnd::Interrupted(finished),
         None => TrialEnd::Finished(finished),
     }
 }
@@ -170,13 +174,19 @@ struct HostAtFault {
 fn host_at_fault(order: &TrialOrder<'_>, trial: &Trial) -> Option<HostAtFault> {
     let fleet = order.fleet?;
     if let Some((host, why)) = fleet.lost_with_servers()
-        && matches!(trial.ending, Ending::Failed(_) | Ending::Done | Ending::Void(_))
+        && matches!(
+            trial.ending,
+            AttemptEnding::Failed(_) | AttemptEnding::Done | AttemptEnding::Void(_)
+        )
     {
         let name = &host.entry().name;
         let why = format!("host {name} is lost: {why}");
         return Some(HostAtFault { name: name.clone(), why, is_lost: true });
     }
-    let Ending::Failed(Reason { kind: Fault::Server | Fault::Unknown, text }) = &trial.ending
+    let AttemptEnding::Failed(EndingReason {
+        kind: FaultyParty::Server | FaultyParty::Unknown,
+        text,
+    }) = &trial.ending
     else {
         return None;
     };
@@ -193,7 +203,7 @@ fn lasted_ns(order: &TrialOrder<'_>, trial: &Trial) -> u64 {
 }
 
 /// The crashes that nothing explains, as figures: of each server, and of all.
-fn note_crashes(seen: &Seen, finished: &mut Finished) {
+fn note_crashes(seen: &Seen, finished: &mut FinishedTrial) {
     let Some(crashes) = &seen.crashes else { return };
     let metrics = &mut finished.trial.metrics;
     let scopes = metrics.entry(metrics::UNASKED_CRASHES.name.to_owned()).or_default();
@@ -215,7 +225,7 @@ fn attempt(
     order: &TrialOrder<'_>,
     site: &mut Site,
     seen: &mut Seen,
-    blank: &Finished,
+    blank: &FinishedTrial,
     observe: &mut dyn FnMut(LoadStage),
 ) -> Result<TrialEvidence, TrialFailure> {
     let point = order.point;
@@ -237,7 +247,7 @@ fn attempt(
     let nodes = point.topology.nodes.iter().filter(|node| node.is_postgres());
     let nodes = nodes.map(|node| node.name.as_str());
     seen.crashes = Some(UnaskedCrashes::of(nodes, &metered.ends, &readings));
-    if order.control.urgency() == Urgency::Clean {
+    if order.control.urgency() == StopUrgency::Clean {
         let has_run = matches!(loaded, Ok(_) | Err(TrialFailure::Interrupted));
         seen.is_sound = has_run && aftermath::is_sound(order, site, &metered);
     }
@@ -295,7 +305,7 @@ fn prepare(
     let ready = ready.map_err(TrialFailure::unknown)?;
     order.go_on()?;
     check::prepare(point, site).map_err(|error| match error.is_of_study() {
-        true => TrialFailure::somehow(Fault::Study, error),
+        true => TrialFailure::somehow(FaultyParty::Study, error),
         false => TrialFailure::by(&error),
     })?;
     order.go_on()?;
@@ -346,12 +356,12 @@ fn load(
     let site = &mut *site;
     let (measured, metered) = thread::scope(|scope| {
         let meter = scope.spawn(move || schedule::follow(agenda, site, &is_open));
-        let mut tell_meter = |event: &Event<'_>| match event {
-            Event::WindowOpens { at } => {
+        let mut tell_meter = |event: &LoadEvent<'_>| match event {
+            LoadEvent::WindowOpens { at } => {
                 // The meter only goes away first if its thread has panicked.
                 let _ = opens.send(*at);
             }
-            Event::Generators(pids) => {
+            LoadEvent::Generators(pids) => {
                 for (index, pid) in pids.iter().enumerate() {
                     samplers.watch_generator(index + 1, *pid);
                 }
@@ -362,8 +372,8 @@ fn load(
         let observers: &mut [&mut dyn LoadObserver] = &mut [&mut tell_meter, &mut progress];
         let hosts = order.fleet.map(StudyHosts::generators);
         let fleet = match (&hosts, order.fleet) {
-            (Some(hosts), Some(fleet)) => Fleet::Hosts { hosts, on_loss: fleet.on_loss() },
-            _ => Fleet::here(point.generators, order.generator),
+            (Some(hosts), Some(fleet)) => LaneFleet::Hosts { hosts, on_loss: fleet.on_loss() },
+            _ => LaneFleet::here(point.generators, order.generator),
         };
         let measured = load.run(fleet, order.control, observers);
         // Whatever an action is still at need not be slow any more.
@@ -373,10 +383,12 @@ fn load(
     });
     let result = match measured {
         Ok(measured) => match (measured.outcome.end, &measured.messages.failed) {
-            (End::ExitedOnAbort(_), Some(why)) => Err(match blame::of_load(&measured.outcome) {
-                Fault::Study => TrialFailure::Statement(why.clone()),
-                fault => TrialFailure::somehow(fault, why),
-            }),
+            (LoadEnd::ExitedOnAbort(_), Some(why)) => {
+                Err(match blame::of_load(&measured.outcome) {
+                    FaultyParty::Study => TrialFailure::Statement(why.clone()),
+                    fault => TrialFailure::somehow(fault, why),
+                })
+            }
             _ => Ok(measured),
         },
         Err(LoadError::Interrupted { .. }) => Err(TrialFailure::Interrupted),

@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use crate::{Activity, ActivityLook, activity::BackendLook};
+use crate::{ActivityLook, ActivitySamples, activity::BackendLook};
 
 /// The kernel's account of a process: times that it has spent so far, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl OffCpu {
 
 /// Samples with the state of each backend at each look.
 pub(crate) struct SettledSamples<'a> {
-    pub(crate) activity: &'a Activity,
+    pub(crate) activity: &'a ActivitySamples,
     /// For each entry of the samples; none where the account is not known.
     off_cpu: Vec<Option<OffCpu>>,
     /// For each look, the probability that a thread of the load waited for a CPU.
@@ -61,7 +61,7 @@ const READ_WITHIN_NS: u64 = 150_000_000;
 const SAME_WITHIN_NS: u64 = 5_000_000;
 
 impl<'a> SettledSamples<'a> {
-    pub(crate) fn new(activity: &'a Activity) -> SettledSamples<'a> {
+    pub(crate) fn new(activity: &'a ActivitySamples) -> SettledSamples<'a> {
         let looks = activity.looks();
         let mut off_cpu = vec![None; activity.entries()];
         let mut load_delay = vec![0.0; looks.len()];
@@ -228,17 +228,17 @@ impl Accounted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Background, Source};
+    use crate::{BackgroundActivity, SamplingMethod};
 
     const US: u64 = 1_000;
 
     /// Readings of one backend: the moment, the time on a CPU and the waits so far, in microseconds.
     fn states(readings: &[(u64, u64, u64, &str)]) -> Vec<Option<[f32; 2]>> {
-        let mut activity = Activity::from(Source::SharedMemory);
+        let mut activity = ActivitySamples::from(SamplingMethod::SharedMemory);
         for &(at, cpu, run_delay, event) in readings {
             let spent = Some(ProcessTimes { cpu_ns: cpu * US, run_delay_ns: run_delay * US });
             let backend = BackendLook { backend: 1, event, spent };
-            activity.add(at * US, Background::default(), [backend]);
+            activity.add(at * US, BackgroundActivity::default(), [backend]);
         }
         let settled = SettledSamples::new(&activity);
         let rounded = |share: f32| (share * 100.0).round() / 100.0;
@@ -277,11 +277,11 @@ mod tests {
     #[test]
     fn a_look_that_did_not_read_the_account_has_its_share_of_the_time_between_two_that_did() {
         let read = "Client:ClientRead";
-        let mut activity = Activity::from(Source::SharedMemory);
+        let mut activity = ActivitySamples::from(SamplingMethod::SharedMemory);
         for (at, run_delay) in [(0, Some(0)), (1_000, None), (2_000, None), (4_000, Some(3_000))] {
             let spent = run_delay.map(|us| ProcessTimes { cpu_ns: 0, run_delay_ns: us * US });
             let backend = BackendLook { backend: 1, event: read, spent };
-            activity.add(at * US, Background::default(), [backend]);
+            activity.add(at * US, BackgroundActivity::default(), [backend]);
         }
         let delays: Vec<Option<f32>> = SettledSamples::new(&activity)
             .off_cpu

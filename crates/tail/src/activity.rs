@@ -16,7 +16,7 @@ use crate::{
 /// The way in which a server was sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum SamplingMethod {
     /// The server's shared memory was read.
     SharedMemory,
     /// A session asked for `pg_stat_activity`.
@@ -24,22 +24,22 @@ pub enum Source {
     View,
 }
 
-impl Source {
+impl SamplingMethod {
     /// Its name in output.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
-            Source::SharedMemory => "shared memory",
-            Source::View => "pg_stat_activity",
+            SamplingMethod::SharedMemory => "shared memory",
+            SamplingMethod::View => "pg_stat_activity",
         }
     }
 }
 
 /// Samples of one server.
 #[derive(Clone, Debug, Default)]
-pub struct Activity {
+pub struct ActivitySamples {
     /// The way in which backends were sampled.
-    pub source: Source,
+    pub source: SamplingMethod,
     /// The reason why shared memory was not read, in half a sentence; empty if it was.
     pub refusal: String,
     /// Wait events by the number that entries give them.
@@ -77,7 +77,7 @@ pub struct ActivityLook {
 
 /// Work of the server and the machine beside the clients', at a look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Background<'a> {
+pub struct BackgroundActivity<'a> {
     /// The checkpointer's wait event, as a backend's; none if it was not seen.
     pub checkpointer: Option<&'a str>,
     /// An autovacuum worker is at work.
@@ -139,11 +139,11 @@ pub struct LockHolder {
 /// Entries beyond which every other look is dropped.
 const ENTRIES_MAX: usize = 1 << 21;
 
-impl Activity {
+impl ActivitySamples {
     /// Samples from this source, none yet.
     #[must_use]
-    pub fn from(source: Source) -> Activity {
-        Activity { source, ..Activity::default() }
+    pub fn from(source: SamplingMethod) -> ActivitySamples {
+        ActivitySamples { source, ..ActivitySamples::default() }
     }
 
     /// Adds a look, later than those before. False when the memory for looks was full: every other
@@ -151,7 +151,7 @@ impl Activity {
     pub fn add<'a>(
         &mut self,
         at: u64,
-        background: Background<'_>,
+        background: BackgroundActivity<'_>,
         backends: impl IntoIterator<Item = BackendLook<'a>>,
     ) -> bool {
         let first = self.entries.len();
@@ -160,7 +160,7 @@ impl Activity {
             self.entries.push(Entry::new(backend, event, spent));
         }
         self.entries[first..].sort_unstable_by_key(|entry| entry.backend);
-        let Background { checkpointer, autovacuum, steal, load_waited_ns } = background;
+        let BackgroundActivity { checkpointer, autovacuum, steal, load_waited_ns } = background;
         let checkpointer = checkpointer.map(|event| self.number(event));
         let count = self.entries.len() - first;
         self.looks.push(ActivityLook {
@@ -400,7 +400,7 @@ mod tests {
 
     #[test]
     fn looks_that_do_not_fit_are_thinned_out_evenly() {
-        let mut activity = Activity::from(Source::View);
+        let mut activity = ActivitySamples::from(SamplingMethod::View);
         let mut was_full = 0;
         for at in 0..30_000_u64 {
             let backends = (0..100).map(|backend| BackendLook {
@@ -408,7 +408,7 @@ mod tests {
                 event: if at % 2 == 0 { "IO:WALSync" } else { "" },
                 spent: None,
             });
-            was_full += u32::from(!activity.add(at, Background::default(), backends));
+            was_full += u32::from(!activity.add(at, BackgroundActivity::default(), backends));
         }
         assert!(was_full >= 1 && activity.looks().len() > 10_000);
         assert!(activity.looks().is_sorted_by_key(|look| look.at));

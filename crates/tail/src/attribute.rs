@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Activity, ActivityLook, Cause, SlowTransaction, SlowestTransactions, Tail, TailShare,
+    ActivityLook, ActivitySamples, DelayCause, SlowTransaction, SlowTransactions,
+    SlowestTransactions, TailShare,
     accounts::{OffCpu, SettledBackend, SettledSamples},
     background::{BackgroundSeconds, Checkpoint, Seconds, due},
     overlap,
@@ -38,7 +39,7 @@ const HOLDER_WITHIN_NS: u64 = 300_000_000;
 
 /// The slow transactions of a load by cause; none if there are none.
 #[must_use]
-pub fn attribute(load: &TailSource<'_>, activity: &Activity) -> Option<Tail> {
+pub fn attribute(load: &TailSource<'_>, activity: &ActivitySamples) -> Option<SlowTransactions> {
     let wanted = (1.0 - FEW / (load.count as f64).max(1.0)).clamp(0.95, 0.99);
     let (mut quantile, mut above_ns) = (wanted, (load.latency_ns)(wanted));
     let slower = |above_ns: u64| -> Vec<SlowTransaction> {
@@ -64,7 +65,7 @@ pub fn attribute(load: &TailSource<'_>, activity: &Activity) -> Option<Tail> {
     let served = slow.iter().map(|s| s.ended.saturating_sub(s.began)).sum();
     let looks = overlap::within(activity.looks(), from, to);
     let looked_s: f64 = weights[looks.clone()].iter().sum();
-    let mut tail = Tail {
+    let mut tail = SlowTransactions {
         quantile,
         above_ns,
         transactions: slow.len() as u64,
@@ -74,11 +75,11 @@ pub fn attribute(load: &TailSource<'_>, activity: &Activity) -> Option<Tail> {
         rate: if looked_s > 0.0 { looks.len() as f64 / looked_s } else { 0.0 },
         samples: sums.samples,
         is_pooled: sums.is_pooled,
-        ..Tail::default()
+        ..SlowTransactions::default()
     };
     sums.tell(seconds(served), looks, &mut tail);
     if due > 0 {
-        let (cause, detail) = (Cause::Schedule, String::new());
+        let (cause, detail) = (DelayCause::Schedule, String::new());
         tail.causes.push(TailShare { cause, detail, seconds: seconds(due) });
     }
     rank(&mut tail.causes);
@@ -87,7 +88,7 @@ pub fn attribute(load: &TailSource<'_>, activity: &Activity) -> Option<Tail> {
 
 /// True if most looks into slow transactions do not find their backends: the client was told of a
 /// session that is not the server's.
-fn is_pooled(slow: &[SlowTransaction], activity: &Activity) -> bool {
+fn is_pooled(slow: &[SlowTransaction], activity: &ActivitySamples) -> bool {
     let (mut seen, mut unseen) = (0_u64, 0_u64);
     for one in slow {
         for look in &activity.looks()[overlap::within(activity.looks(), one.began, one.ended)] {
@@ -106,11 +107,11 @@ fn is_at_work(event: &str) -> bool {
 }
 
 /// A cause, its detail, and true if it can be longer for work in the background.
-type Kind = (Cause, String, bool);
+type Kind = (DelayCause, String, bool);
 
 struct Sums<'a> {
     settled: &'a SettledSamples<'a>,
-    activity: &'a Activity,
+    activity: &'a ActivitySamples,
     weights: &'a [f64],
     /// A pooler is between the clients and the server.
     is_pooled: bool,
@@ -164,7 +165,7 @@ impl<'a> Sums<'a> {
                     }
                     self.add(look, &seen, client_waits, weight);
                 }
-                None => self.cause(look, Cause::Unexplained, "", weight),
+                None => self.cause(look, DelayCause::Unexplained, "", weight),
             }
         }
     }
@@ -184,23 +185,23 @@ impl<'a> Sums<'a> {
         }
         // A backend that is woken has its wait event until it gets a CPU.
         let run_delay = weight * seen.off_cpu.map_or(0.0, |state| f64::from(state.run_delay));
-        self.cause(look, Cause::RunDelay, "", run_delay);
+        self.cause(look, DelayCause::RunDelay, "", run_delay);
         let weight = weight - run_delay;
-        match Cause::of_event(seen.event) {
-            Cause::Lock => {
+        match DelayCause::of_event(seen.event) {
+            DelayCause::Lock => {
                 let holder = self.activity.holder(look.at, seen.backend, HOLDER_WITHIN_NS);
                 match holder {
                     Some((_, holder)) if holder.backend_type == "autovacuum worker" => {
-                        self.cause(look, Cause::Autovacuum, "", weight);
+                        self.cause(look, DelayCause::Autovacuum, "", weight);
                     }
                     Some((backend, holder)) => {
                         self.add_lock(look, backend, &holder.words(), weight);
                     }
-                    None => self.cause(look, Cause::Lock, "", weight),
+                    None => self.cause(look, DelayCause::Lock, "", weight),
                 }
             }
-            Cause::Wait => self.cause(look, Cause::Wait, seen.event, weight),
-            Cause::Client => self.add_client(look, client_waits, weight),
+            DelayCause::Wait => self.cause(look, DelayCause::Wait, seen.event, weight),
+            DelayCause::Client => self.add_client(look, client_waits, weight),
             cause => self.cause(look, cause, "", weight),
         }
     }
@@ -209,9 +210,9 @@ impl<'a> Sums<'a> {
     /// longer for the same reason.
     fn add_lock(&mut self, look: &ActivityLook, holder: i32, words: &str, weight: f64) {
         let waits_for = self.activity.backend(look, holder);
-        let cause = waits_for.map_or(Cause::Lock, |seen| Cause::of_event(seen.event));
-        let can_be_due = matches!(cause, Cause::WalFlush | Cause::FileIo);
-        self.put(look, (Cause::Lock, words.to_owned(), can_be_due), weight);
+        let cause = waits_for.map_or(DelayCause::Lock, |seen| DelayCause::of_event(seen.event));
+        let can_be_due = matches!(cause, DelayCause::WalFlush | DelayCause::FileIo);
+        self.put(look, (DelayCause::Lock, words.to_owned(), can_be_due), weight);
     }
 
     /// Adds a look at a backend that waits for nothing that PostgreSQL knows. Time that the hypervisor
@@ -223,17 +224,22 @@ impl<'a> Sums<'a> {
         let (run_delay, blocked) = (f64::from(run_delay), f64::from(blocked));
         let stolen = (f64::from(look.steal) / 255.0).min(1.0 - run_delay);
         let blocked = (blocked - stolen).max(0.0);
-        self.cause(look, Cause::RunDelay, "", weight * run_delay);
-        self.cause(look, Cause::Steal, "", weight * stolen);
-        self.cause(look, Cause::Unexplained, "", weight * blocked);
-        self.cause(look, Cause::Cpu, "", weight * (1.0 - run_delay - stolen - blocked).max(0.0));
+        self.cause(look, DelayCause::RunDelay, "", weight * run_delay);
+        self.cause(look, DelayCause::Steal, "", weight * stolen);
+        self.cause(look, DelayCause::Unexplained, "", weight * blocked);
+        self.cause(
+            look,
+            DelayCause::Cpu,
+            "",
+            weight * (1.0 - run_delay - stolen - blocked).max(0.0),
+        );
     }
 
     /// Adds a look at which the server waited for its client. A client of the load that waits for a CPU
     /// itself is late for no other reason.
     fn add_client(&mut self, look: &ActivityLook, client_waits: f64, weight: f64) {
-        self.cause(look, Cause::RunDelay, "", weight * client_waits);
-        self.cause(look, Cause::Client, "", weight * (1.0 - client_waits));
+        self.cause(look, DelayCause::RunDelay, "", weight * client_waits);
+        self.cause(look, DelayCause::Client, "", weight * (1.0 - client_waits));
     }
 
     /// Adds a look at which any of the pooler's sessions may have worked for a client. Clients beyond
@@ -247,13 +253,13 @@ impl<'a> Sums<'a> {
         let under_way = under_way.max(busy.len() as f64);
         self.looked += weight;
         if under_way <= 0.0 || busy.len() + idle.len() == 0 {
-            self.cause(look, Cause::Unexplained, "", weight);
+            self.cause(look, DelayCause::Unexplained, "", weight);
             return;
         }
         self.matched += weight;
         let each = weight / under_way;
         let queued = (under_way - (busy.len() + idle.len()) as f64).max(0.0);
-        self.cause(look, Cause::PoolerQueue, "", each * queued);
+        self.cause(look, DelayCause::PoolerQueue, "", each * queued);
         let waits_for_client = under_way - queued - busy.len() as f64;
         self.add_client(look, client_waits, each * waits_for_client);
         for seen in &busy {
@@ -261,7 +267,7 @@ impl<'a> Sums<'a> {
         }
     }
 
-    fn cause(&mut self, look: &ActivityLook, cause: Cause, detail: &str, weight: f64) {
+    fn cause(&mut self, look: &ActivityLook, cause: DelayCause, detail: &str, weight: f64) {
         self.put(look, (cause, detail.to_owned(), cause.can_be_due_to_background()), weight);
     }
 
@@ -273,10 +279,10 @@ impl<'a> Sums<'a> {
     }
 
     /// Gives what the looks saw of so many seconds.
-    fn tell(self, served_s: f64, looks: std::ops::Range<usize>, tail: &mut Tail) {
+    fn tell(self, served_s: f64, looks: std::ops::Range<usize>, tail: &mut SlowTransactions) {
         let all: f64 = self.causes.values().map(Seconds::sum).sum();
         if all <= 0.0 {
-            let (cause, detail) = (Cause::Unexplained, String::new());
+            let (cause, detail) = (DelayCause::Unexplained, String::new());
             tail.causes.push(TailShare { cause, detail, seconds: served_s });
             return;
         }
@@ -286,7 +292,7 @@ impl<'a> Sums<'a> {
         {
             time.add(self.activity.beside(look), *weight);
         }
-        let mut causes: BTreeMap<(Cause, String), f64> = BTreeMap::new();
+        let mut causes: BTreeMap<(DelayCause, String), f64> = BTreeMap::new();
         let (share, background) = due_to_background(&self.causes, &time);
         for ((cause, detail, can_be_due), sums) in self.causes {
             let mut own = sums.sum();
@@ -296,9 +302,10 @@ impl<'a> Sums<'a> {
             }
             *causes.entry((cause, detail)).or_default() += own.max(0.0);
         }
-        for (cause, due) in
-            [(Cause::Checkpoint, background.checkpoint), (Cause::Autovacuum, background.autovacuum)]
-        {
+        for (cause, due) in [
+            (DelayCause::Checkpoint, background.checkpoint),
+            (DelayCause::Autovacuum, background.autovacuum),
+        ] {
             *causes.entry((cause, String::new())).or_default() += due;
         }
         let shares = causes.into_iter().filter(|(_, weight)| *weight > 0.0);

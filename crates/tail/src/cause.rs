@@ -7,7 +7,7 @@ use crate::event::event_key;
 /// The cause of a part of a slow transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Cause {
+pub enum DelayCause {
     /// A heavyweight lock that another session held.
     Lock,
     /// A checkpoint: what was more while one was under way than otherwise.
@@ -36,43 +36,43 @@ pub enum Cause {
     Unexplained,
 }
 
-impl Cause {
+impl DelayCause {
     /// Its name in output.
     pub fn words(self) -> &'static str {
         match self {
-            Cause::Lock => "lock",
-            Cause::Checkpoint => "checkpoint",
-            Cause::Autovacuum => "autovacuum",
-            Cause::WalFlush => "WAL flush",
-            Cause::FileIo => "file I/O",
-            Cause::RunDelay => "run delay",
-            Cause::Steal => "steal",
-            Cause::Cpu => "CPU",
-            Cause::Wait => "wait",
-            Cause::PoolerQueue => "pooler's queue",
-            Cause::Client => "client or network",
-            Cause::Schedule => "behind schedule",
-            Cause::Unexplained => "unexplained",
+            DelayCause::Lock => "lock",
+            DelayCause::Checkpoint => "checkpoint",
+            DelayCause::Autovacuum => "autovacuum",
+            DelayCause::WalFlush => "WAL flush",
+            DelayCause::FileIo => "file I/O",
+            DelayCause::RunDelay => "run delay",
+            DelayCause::Steal => "steal",
+            DelayCause::Cpu => "CPU",
+            DelayCause::Wait => "wait",
+            DelayCause::PoolerQueue => "pooler's queue",
+            DelayCause::Client => "client or network",
+            DelayCause::Schedule => "behind schedule",
+            DelayCause::Unexplained => "unexplained",
         }
     }
 
     /// The cause of a wait event, `type:event`. Those of no event, and those of a lock, need more
     /// than the name.
-    pub(crate) fn of_event(event: &str) -> Cause {
+    pub(crate) fn of_event(event: &str) -> DelayCause {
         let key = event_key(event);
         match key.split_once(':').unwrap_or((&key, "")) {
             ("io", "walsync" | "walwrite" | "walsyncmethodassign")
-            | ("lwlock", "walwrite" | "walwritelock") => Cause::WalFlush,
-            ("io", _) | ("lwlock", "buffer_io") | ("ipc", "bufferio") => Cause::FileIo,
-            ("lock", _) => Cause::Lock,
-            ("client", _) => Cause::Client,
-            _ => Cause::Wait,
+            | ("lwlock", "walwrite" | "walwritelock") => DelayCause::WalFlush,
+            ("io", _) | ("lwlock", "buffer_io") | ("ipc", "bufferio") => DelayCause::FileIo,
+            ("lock", _) => DelayCause::Lock,
+            ("client", _) => DelayCause::Client,
+            _ => DelayCause::Wait,
         }
     }
 
     /// True if a checkpoint or a vacuum can make it longer without being named by it.
     pub(crate) fn can_be_due_to_background(self) -> bool {
-        use Cause::{Cpu, FileIo, RunDelay, Unexplained, Wait, WalFlush};
+        use DelayCause::{Cpu, FileIo, RunDelay, Unexplained, Wait, WalFlush};
         matches!(self, WalFlush | FileIo | RunDelay | Cpu | Wait | Unexplained)
     }
 }

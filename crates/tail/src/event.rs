@@ -20,19 +20,19 @@ pub fn event_key(event: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Cause;
+    use crate::DelayCause;
 
     #[test]
     fn an_event_is_one_thing_in_every_major() {
-        let check = |before: &str, now: &str, cause: Cause| {
+        let check = |before: &str, now: &str, cause: DelayCause| {
             assert_eq!(event_key(before), event_key(now));
-            assert_eq!([before, now].map(Cause::of_event), [cause; 2], "{before} {now}");
+            assert_eq!([before, now].map(DelayCause::of_event), [cause; 2], "{before} {now}");
         };
-        check("IO:WALSync", "IO:WalSync", Cause::WalFlush);
-        check("IO:SLRURead", "IO:SlruRead", Cause::FileIo);
-        check("LWLock:BufferIO", "IPC:BufferIo", Cause::FileIo);
-        check("IPC:BufferIO", "IPC:BufferIo", Cause::FileIo);
-        check("IPC:HashGrowBatchesAllocate", "IPC:HashGrowBatchesReallocate", Cause::Wait);
+        check("IO:WALSync", "IO:WalSync", DelayCause::WalFlush);
+        check("IO:SLRURead", "IO:SlruRead", DelayCause::FileIo);
+        check("LWLock:BufferIO", "IPC:BufferIo", DelayCause::FileIo);
+        check("IPC:BufferIO", "IPC:BufferIo", DelayCause::FileIo);
+        check("IPC:HashGrowBatchesAllocate", "IPC:HashGrowBatchesReallocate", DelayCause::Wait);
         assert_ne!(event_key("Lock:tuple"), event_key("Lock:transactionid"));
     }
 }

@@ -2,8 +2,8 @@
 //! backends did.
 //!
 //! A load keeps its slowest transactions ([`SlowestTransactions`]), each with its backend and its span. A sampler
-//! notes again and again what every backend waits for ([`Activity`]). [`attribute`] joins the two: the
-//! seconds that transactions above a quantile took, by cause and by wait event ([`Tail`]).
+//! notes again and again what every backend waits for ([`ActivitySamples`]). [`attribute`] joins the two: the
+//! seconds that transactions above a quantile took, by cause and by wait event ([`SlowTransactions`]).
 //!
 //! No I/O and no clock: times are nanoseconds since the start of the run.
 
@@ -19,11 +19,14 @@ mod slowest;
 mod strata;
 
 pub use accounts::ProcessTimes;
-pub use activity::{Activity, ActivityLook, BackendLook, Background, HeldLock, LockHolder, Source};
+pub use activity::{
+    ActivityLook, ActivitySamples, BackendLook, BackgroundActivity, HeldLock, LockHolder,
+    SamplingMethod,
+};
 pub use attribute::{TailSource, attribute};
-pub use cause::Cause;
+pub use cause::DelayCause;
 pub use event::event_key;
-pub use report::{Tail, TailShare, WaitShare};
+pub use report::{SlowTransactions, TailShare, WaitShare};
 pub use slowest::{SlowTransaction, SlowestTransactions};
 
 /// Beginning of the names of a load's threads, by which a sampler knows them.

@@ -1,6 +1,6 @@
 //! Looks, and the time that each stands for.
 
-use crate::{Activity, ActivityLook};
+use crate::{ActivityLook, ActivitySamples};
 
 /// A look stands for no more time than this, however long the sampler was away.
 const STANDS_FOR_NS_MAX: u64 = 1_000_000_000;
@@ -8,7 +8,7 @@ const STANDS_FOR_NS_MAX: u64 = 1_000_000_000;
 /// The time that each look stands for, in seconds: from the middle of the gap before it to the middle
 /// of the gap after it. Where looks were rare, because the machine was busy, each counts for more. A pause
 /// is nobody's time.
-pub(crate) fn weights(activity: &Activity) -> Vec<f64> {
+pub(crate) fn weights(activity: &ActivitySamples) -> Vec<f64> {
     let looks = activity.looks();
     let gap = |from: usize, to: usize| match (looks.get(from), looks.get(to)) {
         (Some(_), Some(to)) if to.follows_pause => 0.0,
@@ -33,17 +33,17 @@ pub(crate) fn within(looks: &[ActivityLook], from: u64, to: u64) -> std::ops::Ra
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Background, Source};
+    use crate::{BackgroundActivity, SamplingMethod};
 
     #[test]
     fn a_look_stands_for_the_time_around_it_but_for_pauses() {
-        let mut activity = Activity::from(Source::View);
+        let mut activity = ActivitySamples::from(SamplingMethod::View);
         // In tenths of a second; a pause is before the fourth look.
         for (at, pauses) in [(0, true), (2, false), (6, false), (20, true), (22, false)] {
             if pauses {
                 activity.pause();
             }
-            activity.add(at * 100_000_000, Background::default(), []);
+            activity.add(at * 100_000_000, BackgroundActivity::default(), []);
         }
         let tenths: Vec<f64> = weights(&activity).iter().map(|weight| weight * 10.0).collect();
         let expected = [1.0, 3.0, 2.0, 1.0, 1.0];

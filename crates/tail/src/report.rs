@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Cause, Source};
+use crate::{DelayCause, SamplingMethod};
 
 /// The slow transactions of a load on one server, and the causes of their length.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tail {
+pub struct SlowTransactions {
     /// Quantile of the latency above which a transaction is slow.
     pub quantile: f64,
     /// Latency at that quantile, in nanoseconds.
@@ -19,7 +19,7 @@ pub struct Tail {
     /// Their latencies together, in seconds.
     pub seconds: f64,
     /// The way in which the server was sampled.
-    pub source: Source,
+    pub source: SamplingMethod,
     /// The reason why shared memory was not read, in half a sentence; empty if it was.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub refusal: String,
@@ -50,7 +50,7 @@ pub struct Tail {
 #[serde(deny_unknown_fields)]
 pub struct TailShare {
     /// The cause.
-    pub cause: Cause,
+    pub cause: DelayCause,
     /// The holder of a lock, or a wait event; empty where the cause says all.
     pub detail: String,
     /// Seconds.
@@ -72,9 +72,9 @@ impl TailShare {
     #[must_use]
     pub fn words(&self) -> String {
         match (self.cause, self.detail.as_str()) {
-            (Cause::Wait, event) => event.to_owned(),
+            (DelayCause::Wait, event) => event.to_owned(),
             (cause, "") => cause.words().to_owned(),
-            (Cause::Lock, holder) => format!("lock held by {holder}"),
+            (DelayCause::Lock, holder) => format!("lock held by {holder}"),
             (cause, detail) => format!("{}: {detail}", cause.words()),
         }
     }
@@ -94,7 +94,7 @@ const SAMPLES_MIN: u64 = 20;
 /// Shares that a line names.
 const NAMED_MAX: usize = 5;
 
-impl Tail {
+impl SlowTransactions {
     /// The quantile as people write it: `p99`, `p99.6`.
     #[must_use]
     pub fn quantile_words(&self) -> String {
@@ -104,7 +104,7 @@ impl Tail {
 
     /// Adds the slow transactions of another stretch of time on the same server. The limit is that of
     /// the stretch that has more of them.
-    pub fn add(&mut self, other: Tail) {
+    pub fn add(&mut self, other: SlowTransactions) {
         if other.transactions > self.transactions {
             (self.quantile, self.above_ns) = (other.quantile, other.above_ns);
         }
@@ -160,7 +160,7 @@ impl Tail {
     /// Seconds that no cause explains.
     #[must_use]
     pub fn unexplained_s(&self) -> f64 {
-        let own = self.causes.iter().filter(|share| share.cause == Cause::Unexplained);
+        let own = self.causes.iter().filter(|share| share.cause == DelayCause::Unexplained);
         // The sum of nothing is −0.
         own.map(|share| share.seconds).fold(0.0, |sum, seconds| sum + seconds)
     }
@@ -194,7 +194,7 @@ impl Tail {
         if !self.can_tell() {
             return "too few samples to tell causes".to_owned();
         }
-        let known = self.causes.iter().filter(|share| share.cause != Cause::Unexplained);
+        let known = self.causes.iter().filter(|share| share.cause != DelayCause::Unexplained);
         let named = known.map(|share| (share.words(), share.seconds));
         let mut text = self.line(named);
         if !text.is_empty() {
@@ -222,10 +222,10 @@ impl Tail {
 /// for one event: the parts of a cause stand together, the largest first.
 pub(crate) fn rank(causes: &mut [TailShare]) {
     let whole = |share: &TailShare| match share.cause {
-        Cause::Wait => (share.cause, share.detail.clone()),
+        DelayCause::Wait => (share.cause, share.detail.clone()),
         cause => (cause, String::new()),
     };
-    let mut sums: BTreeMap<(Cause, String), f64> = BTreeMap::new();
+    let mut sums: BTreeMap<(DelayCause, String), f64> = BTreeMap::new();
     for share in causes.iter() {
         *sums.entry(whole(share)).or_default() += share.seconds;
     }

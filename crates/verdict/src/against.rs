@@ -1,7 +1,7 @@
 //! The case against a run as a whole: something broke that may have been a server's fault, or a check
 //! failed, and no claim need speak of it.
 
-use record::{Ending, Paired, Trial, VoidKind};
+use record::{AttemptEnding, PairingAttempt, Trial, VoidKind};
 use spec::Study;
 
 use crate::every::{failed_words, marred};
@@ -9,7 +9,7 @@ use crate::failed_check::failed_checks;
 use crate::name::trial_name;
 
 /// The case against a run, one sentence for each thing that stands against an attempt.
-pub(crate) fn against(study: &Study, trials: &[Trial], pairs: &[Paired]) -> Vec<String> {
+pub(crate) fn against(study: &Study, trials: &[Trial], pairs: &[PairingAttempt]) -> Vec<String> {
     let of_trial = |trial: &Trial| {
         let name = trial_name(trial);
         let attempt = match trial.attempt {
@@ -19,7 +19,9 @@ pub(crate) fn against(study: &Study, trials: &[Trial], pairs: &[Paired]) -> Vec<
         let name = format!("trial {}{attempt} ({name})", trial.number);
         let broke = match (stands_against(&trial.ending), marred(study, trial)) {
             (true, _) => match &trial.ending {
-                failed @ Ending::Failed(_) => Some(format!("{name} {}", failed_words(failed))),
+                failed @ AttemptEnding::Failed(_) => {
+                    Some(format!("{name} {}", failed_words(failed)))
+                }
                 ending => Some(format!("{name} {}: {}", word(ending), ending.headline())),
             },
             (false, Some(why)) => Some(format!("{name} {why}")),
@@ -28,9 +30,9 @@ pub(crate) fn against(study: &Study, trials: &[Trial], pairs: &[Paired]) -> Vec<
         let failed = failed_checks(study, trial).map(|why| format!("{name} {why}"));
         broke.into_iter().chain(failed)
     };
-    let of_pairs = |paired: &Paired| {
+    let of_pairs = |paired: &PairingAttempt| {
         stands_against(&paired.ending).then(|| {
-            let Paired { above, scenario, ending, .. } = paired;
+            let PairingAttempt { above, scenario, ending, .. } = paired;
             let [below_side, above_side] = paired.sides();
             let place = match (above == &paired.below, &paired.below_scenario) {
                 (true, _) => above.clone(),
@@ -46,17 +48,17 @@ pub(crate) fn against(study: &Study, trials: &[Trial], pairs: &[Paired]) -> Vec<
 
 /// True if an attempt may have shown something bad that no figure tells. An action without an effect
 /// makes a trial void, and says nothing against a server.
-fn stands_against(ending: &Ending) -> bool {
+fn stands_against(ending: &AttemptEnding) -> bool {
     match ending {
-        Ending::Void(reason) => reason.kind == VoidKind::AllFailed,
+        AttemptEnding::Void(reason) => reason.kind == VoidKind::AllFailed,
         ending => ending.stays_open(),
     }
 }
 
-fn word(ending: &Ending) -> &'static str {
+fn word(ending: &AttemptEnding) -> &'static str {
     match ending {
-        Ending::Interrupted(_) => "was interrupted",
-        Ending::Void(_) => "is void",
+        AttemptEnding::Interrupted(_) => "was interrupted",
+        AttemptEnding::Void(_) => "is void",
         _ => "failed",
     }
 }

@@ -2,8 +2,8 @@
 //! from what else was measured, and what it does not show.
 
 use record::Trial;
-use spec::{AnswerAddition, Profile, Study};
-use stats::Interval;
+use spec::{AnswerAddition, Study, StudyProfile};
+use stats::ConfidenceInterval;
 
 use crate::claim_verdict::{ClaimMeasurement, ClaimVerdict, Verdict};
 use crate::value;
@@ -14,7 +14,7 @@ const SMOKE: &str = "A check of the rig, not an answer: profile quick gives one.
 
 /// The answer, what the study adds to it, and what it says of its limits.
 pub(crate) fn answer(study: &Study, claims: &[ClaimVerdict], trials: &[Trial]) -> String {
-    if study.profile == Profile::Smoke {
+    if study.profile == StudyProfile::Smoke {
         return SMOKE.to_owned();
     }
     let first = first_sentence(study, claims);
@@ -33,7 +33,7 @@ fn measured(
     added: &AnswerAddition,
     claims: &[ClaimVerdict],
     trials: &[Trial],
-) -> Option<Interval> {
+) -> Option<ConfidenceInterval> {
     let of_pairs = study.claims.iter().zip(claims).find_map(|(claim, judged)| {
         let is_meant = claim.about.value().is_some_and(|value| value == &added.value);
         match &judged.measured {
@@ -45,8 +45,8 @@ fn measured(
 }
 
 /// A sentence of measured figures.
-fn filled_in(added: &AnswerAddition, interval: &Interval) -> Option<String> {
-    let Interval { point, low, high, n, .. } = *interval;
+fn filled_in(added: &AnswerAddition, interval: &ConfidenceInterval) -> Option<String> {
+    let ConfidenceInterval { point, low, high, n, .. } = *interval;
     point.is_finite().then_some(())?;
     let (value, range) = match n {
         1 => (figure(point), "(one round)".to_owned()),

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use record::{Ending, Fault, Interruption, Trial};
+use record::{AttemptEnding, FaultyParty, InterruptedState, Trial};
 
 /// The attempt of each trial that is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl AttemptChoice {
 pub(crate) fn chosen(trials: &[Trial], which: AttemptChoice) -> impl Iterator<Item = &Trial> {
     let mut first: BTreeMap<usize, &Trial> = BTreeMap::new();
     let fits = |trial: &&Trial| match which {
-        AttemptChoice::Counted => trial.ending == Ending::Done,
+        AttemptChoice::Counted => trial.ending == AttemptEnding::Done,
         AttemptChoice::Steady => trial.is_steady(),
         AttemptChoice::FirstComplete => trial.ending.is_complete(),
     };
@@ -53,7 +53,7 @@ pub(crate) fn chosen(trials: &[Trial], which: AttemptChoice) -> impl Iterator<It
 pub(crate) fn others<'t>(trials: impl Iterator<Item = &'t Trial>) -> Vec<AttemptChoice> {
     let (mut any_unsteady, mut any_again) = (false, false);
     for trial in trials {
-        any_unsteady |= trial.ending == Ending::Done && !trial.is_steady();
+        any_unsteady |= trial.ending == AttemptEnding::Done && !trial.is_steady();
         any_again |= trial.ending.is_unsteady();
     }
     let others = [(any_unsteady, AttemptChoice::Steady), (any_again, AttemptChoice::FirstComplete)];
@@ -77,8 +77,10 @@ pub fn uses(trials: &[Trial]) -> Vec<AttemptUse> {
         first.min() == Some(trial.attempt)
     };
     let of = |trial: &Trial| match &trial.ending {
-        Ending::Done if trial.is_steady() => AttemptUse { figures: true, why: "its figures count" },
-        Ending::Done => AttemptUse {
+        AttemptEnding::Done if trial.is_steady() => {
+            AttemptUse { figures: true, why: "its figures count" }
+        }
+        AttemptEnding::Done => AttemptUse {
             figures: true,
             why: "its figures count; values are computed a second time without it",
         },
@@ -92,12 +94,12 @@ pub fn uses(trials: &[Trial]) -> Vec<AttemptUse> {
             figures: false,
             why: "not steady: no figures; what it shows counts for every trial's claims",
         },
-        Ending::Void(_) => AttemptUse {
+        AttemptEnding::Void(_) => AttemptUse {
             figures: false,
             why: "not what was asked for: it can refute a claim, not support one",
         },
-        Ending::Skipped(_) => AttemptUse { figures: false, why: "not run" },
-        Ending::Interrupted(_) | Ending::Failed(_) => {
+        AttemptEnding::Skipped(_) => AttemptUse { figures: false, why: "not run" },
+        AttemptEnding::Interrupted(_) | AttemptEnding::Failed(_) => {
             AttemptUse { figures: false, why: broken(&trial.ending) }
         }
     };
@@ -105,43 +107,43 @@ pub fn uses(trials: &[Trial]) -> Vec<AttemptUse> {
 }
 
 /// The reason why the figures of an attempt that did not come to its end count for nothing.
-fn broken(ending: &Ending) -> &'static str {
+fn broken(ending: &AttemptEnding) -> &'static str {
     match ending {
-        Ending::Interrupted(reason) => match reason.kind {
-            Interruption::BeforeLoad => {
+        AttemptEnding::Interrupted(reason) => match reason.kind {
+            InterruptedState::BeforeLoad => {
                 "interrupted by the user before its load: a later attempt may make up for it"
             }
-            Interruption::Checked => {
+            InterruptedState::Checked => {
                 "interrupted by the user, and nothing was wrong: a later attempt may make up for it"
             }
-            Interruption::Unchecked => {
+            InterruptedState::Unchecked => {
                 "interrupted, and it is not known what it would have shown: no claim about these \
                  trials holds, whatever later attempts show"
             }
         },
-        Ending::Failed(reason) => match reason.kind {
-            Fault::Server => {
+        AttemptEnding::Failed(reason) => match reason.kind {
+            FaultyParty::Server => {
                 "a server's fault: no claim about these trials holds, whatever later attempts show"
             }
-            Fault::Unknown => {
+            FaultyParty::Unknown => {
                 "it may have been a server's fault: no claim about these trials holds, whatever later \
                  attempts show"
             }
-            Fault::LeakedSession => {
+            FaultyParty::LeakedSession => {
                 "session state leaked through a pooler: no claim about these trials holds, whatever \
                  later attempts show"
             }
-            Fault::Study => "the study's fault: a later attempt may make up for it",
-            Fault::Machine => "the machine's fault: a later attempt may make up for it",
-            Fault::Rig => "the rig's fault: a later attempt may make up for it",
-            Fault::GeneratorHost => {
+            FaultyParty::Study => "the study's fault: a later attempt may make up for it",
+            FaultyParty::Machine => "the machine's fault: a later attempt may make up for it",
+            FaultyParty::Rig => "the rig's fault: a later attempt may make up for it",
+            FaultyParty::GeneratorHost => {
                 "the fault of a host that generated load: a later attempt may make up for it"
             }
-            Fault::ServerHost => {
+            FaultyParty::ServerHost => {
                 "a host with servers was lost: no claim about these trials holds, whatever later \
                  attempts show"
             }
         },
-        Ending::Done | Ending::Void(_) | Ending::Skipped(_) => "",
+        AttemptEnding::Done | AttemptEnding::Void(_) | AttemptEnding::Skipped(_) => "",
     }
 }

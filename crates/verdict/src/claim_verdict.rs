@@ -1,6 +1,6 @@
 //! The verdict on one claim.
 
-use spec::{ClaimKind, Quantifier, Rank};
+use spec::{ClaimKind, ClaimRank, Quantifier};
 
 /// A claim and what became of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -10,7 +10,7 @@ pub struct ClaimVerdict {
     /// Kind of the claim, which says if it must hold everywhere.
     pub kind: ClaimKind,
     /// Its rank among the study's claims.
-    pub rank: Rank,
+    pub rank: ClaimRank,
     /// Range in which the value is expected, as text; empty for claims about every trial.
     pub expected: String,
     /// The published figure.
@@ -42,14 +42,14 @@ pub enum ClaimMeasurement {
     /// A value over rounds.
     Value {
         /// The value, its interval, how that was found, and how many rounds there are.
-        interval: stats::Interval,
+        interval: stats::ConfidenceInterval,
         /// The value on each round by itself, in the order of the rounds; NaN where it has none.
         per_round: Vec<f64>,
     },
     /// A quotient of two figures, measured in pairs of blocks.
     Pairs {
         /// The quotient and its confidence sequence; `n` counts the units that it rests on.
-        interval: stats::Interval,
+        interval: stats::ConfidenceInterval,
         /// Pairs of neighbouring blocks.
         pairs: usize,
     },
@@ -69,7 +69,7 @@ pub enum ClaimMeasurement {
 
 /// Measured numbers, for tables and programs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Figures {
+pub struct ClaimFigures {
     /// The value; of counted trials the share in which it was so.
     pub measured: Option<f64>,
     /// The lower bound of its interval.
@@ -110,9 +110,9 @@ impl ClaimVerdict {
         // Only a value is expected somewhere.
         let is_value = !self.expected.is_empty();
         let rank = match self.rank {
-            Rank::Headline => ", headline",
-            Rank::Aside if is_value => ", by its own interval",
-            Rank::Aside | Rank::Alike => "",
+            ClaimRank::Headline => ", headline",
+            ClaimRank::Aside if is_value => ", by its own interval",
+            ClaimRank::Aside | ClaimRank::Alike => "",
         };
         format!("{}{rank}", self.kind.name())
     }
@@ -136,14 +136,14 @@ impl ClaimMeasurement {
     }
 
     /// In numbers; those that do not exist, infinite ones included, are none.
-    pub fn figures(&self) -> Figures {
+    pub fn figures(&self) -> ClaimFigures {
         let finite = |value: f64| Some(value).filter(|value| value.is_finite());
         match self {
             ClaimMeasurement::Nothing
             | ClaimMeasurement::LeftOut
-            | ClaimMeasurement::BeyondProfile => Figures::default(),
+            | ClaimMeasurement::BeyondProfile => ClaimFigures::default(),
             ClaimMeasurement::Value { interval, .. } | ClaimMeasurement::Pairs { interval, .. } => {
-                Figures {
+                ClaimFigures {
                     measured: finite(interval.point),
                     low: finite(interval.low),
                     high: finite(interval.high),
@@ -152,17 +152,19 @@ impl ClaimMeasurement {
                     n: Some(interval.n as u64),
                 }
             }
-            ClaimMeasurement::Count { trials, failures, rates: (lowest, highest), .. } => Figures {
-                measured: finite(1.0 - *failures as f64 / *trials as f64),
-                low: finite(1.0 - highest),
-                high: finite(1.0 - lowest).filter(|_| *failures > 0),
-                confidence: Some(stats::failure_rate::CONFIDENCE),
-                method: match failures {
-                    0 => "counted; one-sided bound",
-                    _ => "counted; Clopper and Pearson",
-                },
-                n: Some(*trials),
-            },
+            ClaimMeasurement::Count { trials, failures, rates: (lowest, highest), .. } => {
+                ClaimFigures {
+                    measured: finite(1.0 - *failures as f64 / *trials as f64),
+                    low: finite(1.0 - highest),
+                    high: finite(1.0 - lowest).filter(|_| *failures > 0),
+                    confidence: Some(stats::failure_rate::CONFIDENCE),
+                    method: match failures {
+                        0 => "counted; one-sided bound",
+                        _ => "counted; Clopper and Pearson",
+                    },
+                    n: Some(*trials),
+                }
+            }
         }
     }
 }

@@ -1,16 +1,18 @@
 //! A record of `pgrig compare`: its answer, and what decides besides the claims of its study.
 
 use record::comparison::{
-    Figure, Metric, ProductionForecast, Ratio, ServerDifference, StatementComparison,
-    StatementVerdict, Verdict as Seen, WorkComparison,
+    ComparedMetric, ComparisonFigure, FigureVerdict as Seen, MetricRatio, ProductionForecast,
+    ServerDifference, StatementComparison, StatementVerdict, WorkComparison,
 };
-use record::{Comparison, Conditions, Doubt, FailedMore, Header, Paired, Trial};
-use spec::{ClaimKind, Rank, Study};
+use record::{
+    Comparison, FailedMore, FigureDoubt, MeasuringConditions, PairingAttempt, RecordHeader, Trial,
+};
+use spec::{ClaimKind, ClaimRank, Study};
 use stats::sequence::OBSERVATIONS_MIN;
-use stats::{Expectation, Interval};
+use stats::{ConfidenceInterval, Expectation};
 
 use crate::claim_verdict::{ClaimMeasurement, ClaimVerdict, Verdict};
-use crate::judge::{Judgement, judge_at, leave_to_larger_profiles};
+use crate::judge::{StudyVerdicts, judge_at, leave_to_larger_profiles};
 use crate::paired::{CONFIDENCE, JudgedPair, verdict_of};
 
 /// Judges a record. One of `pgrig compare` also decides by figures that claims cannot speak of, and by the
@@ -18,10 +20,10 @@ use crate::paired::{CONFIDENCE, JudgedPair, verdict_of};
 #[must_use]
 pub fn judge_record(
     study: &Study,
-    header: &Header,
+    header: &RecordHeader,
     trials: &[Trial],
-    pairs: &[Paired],
-) -> Judgement {
+    pairs: &[PairingAttempt],
+) -> StudyVerdicts {
     let compared = header.comparison.as_ref().zip(pairs.last());
     // The figures that decide hold together: each claim has the confidence that they have.
     let confidence = compared.map_or(CONFIDENCE, |(comparison, _)| comparison.confidence_of_each());
@@ -49,7 +51,7 @@ pub fn judge_record(
         if let Some(forecast) = &paired.shown.production {
             judgement.answer = with_forecast(&judgement.answer, forecast);
         }
-        let (claimed, others): (Vec<Metric>, Vec<Metric>) =
+        let (claimed, others): (Vec<ComparedMetric>, Vec<ComparedMetric>) =
             comparison.decides.iter().partition(|metric| metric.catalogued().is_some());
         for (claim, metric) in judgement.claims.iter_mut().zip(claimed.iter().copied()) {
             if let ClaimMeasurement::Pairs { interval, .. } = &claim.measured
@@ -104,8 +106,8 @@ fn ground_words(ground: &[ServerDifference]) -> Option<String> {
 /// more than the threshold.
 fn below_floor(
     comparison: &Comparison,
-    paired: &Paired,
-    metric: Metric,
+    paired: &PairingAttempt,
+    metric: ComparedMetric,
     ratio: f64,
 ) -> Option<String> {
     let floor = paired.shown.instances.floor(metric);
@@ -121,16 +123,16 @@ fn below_floor(
 /// something that was seen.
 fn not_excluded(
     comparison: &Comparison,
-    paired: &Paired,
-    metric: Metric,
-    (interval, verdict): (&Interval, Verdict),
+    paired: &PairingAttempt,
+    metric: ComparedMetric,
+    (interval, verdict): (&ConfidenceInterval, Verdict),
 ) -> Option<String> {
-    if metric != Metric::Throughput {
+    if metric != ComparedMetric::Throughput {
         return None;
     }
     let shown = &paired.shown;
-    let Interval { point: value, low, high, confidence, n, .. } = *interval;
-    let ratio = Ratio { value, low, high, confidence, n, method: String::new() };
+    let ConfidenceInterval { point: value, low, high, confidence, n, .. } = *interval;
+    let ratio = MetricRatio { value, low, high, confidence, n, method: String::new() };
     // Rare events are not known where transactions are too long for them: no loss by them is
     // claimed.
     let loss = shown.rare.map_or(0.0, |rare| rare.loss_max(1));
@@ -147,7 +149,11 @@ fn not_excluded(
 }
 
 /// The verdict on a figure that no claim can speak of, by its own interval.
-fn by_figure(comparison: &Comparison, paired: &Paired, metric: Metric) -> ClaimVerdict {
+fn by_figure(
+    comparison: &Comparison,
+    paired: &PairingAttempt,
+    metric: ComparedMetric,
+) -> ClaimVerdict {
     let (verdict, why) = match paired.shown.figure(metric) {
         Some(figure) => judged_figure(comparison, paired, figure),
         None => (Verdict::CannotTell, "it could not be read".to_owned()),
@@ -155,12 +161,23 @@ fn by_figure(comparison: &Comparison, paired: &Paired, metric: Metric) -> ClaimV
     invariant(comparison.says(metric), verdict, why)
 }
 
-fn of_ratio(ratio: &Ratio) -> Interval {
-    let Ratio { value: point, low, high, confidence, n, .. } = *ratio;
-    Interval { point, low, high, confidence, n, method: stats::Method::ConfidenceSequence }
+fn of_ratio(ratio: &MetricRatio) -> ConfidenceInterval {
+    let MetricRatio { value: point, low, high, confidence, n, .. } = *ratio;
+    ConfidenceInterval {
+        point,
+        low,
+        high,
+        confidence,
+        n,
+        method: stats::IntervalMethod::ConfidenceSequence,
+    }
 }
 
-fn judged_figure(comparison: &Comparison, paired: &Paired, figure: &Figure) -> (Verdict, String) {
+fn judged_figure(
+    comparison: &Comparison,
+    paired: &PairingAttempt,
+    figure: &ComparisonFigure,
+) -> (Verdict, String) {
     let (metric, threshold) = (figure.metric, comparison.threshold);
     let expect = match metric.higher_is_better() {
         true => Expectation::AtLeast(1.0 / (1.0 + threshold)),
@@ -168,7 +185,9 @@ fn judged_figure(comparison: &Comparison, paired: &Paired, figure: &Figure) -> (
     };
     let (interval, words) = match &figure.b_over_a {
         Some(ratio) => (of_ratio(ratio), format!("B ÷ A: {}", ratio.words())),
-        None if figure.is_of_nothing() => (Interval::exact(1.0, 1), figure.lacking().to_owned()),
+        None if figure.is_of_nothing() => {
+            (ConfidenceInterval::exact(1.0, 1), figure.lacking().to_owned())
+        }
         None => return (Verdict::CannotTell, figure.lacking().to_owned()),
     };
     let verdict = verdict_of(expect, &interval);
@@ -188,7 +207,7 @@ fn judged_figure(comparison: &Comparison, paired: &Paired, figure: &Figure) -> (
 }
 
 /// A side of which more transactions fail does less work.
-fn of_failures(conditions: &Conditions) -> ClaimVerdict {
+fn of_failures(conditions: &MeasuringConditions) -> ClaimVerdict {
     let verdict = match conditions.failed_more() {
         FailedMore::Shown => Verdict::DoesNotHold,
         FailedMore::NotShown => Verdict::Holds,
@@ -314,7 +333,7 @@ fn invariant(says: String, verdict: Verdict, why: String) -> ClaimVerdict {
     ClaimVerdict {
         says,
         kind: ClaimKind::Invariant,
-        rank: Rank::Aside,
+        rank: ClaimRank::Aside,
         expected: String::new(),
         published: None,
         note: String::new(),
@@ -327,17 +346,17 @@ fn invariant(says: String, verdict: Verdict, why: String) -> ClaimVerdict {
 }
 
 /// The answer, in a sentence or two. It rests on intervals that hold together.
-fn answer(comparison: &Comparison, paired: &Paired) -> String {
+fn answer(comparison: &Comparison, paired: &PairingAttempt) -> String {
     let shown = &paired.shown;
     let (renewal, segments) = (shown.instances.renewal, shown.instances.segments);
     let unit = if renewal.restarts() { "restart" } else { "segment" };
     let segments = terms::counted(segments as u64, unit);
     let pairs = terms::counted(shown.pairs as u64, "pair");
     let pairs = format!("{segments}, {pairs}, {}", terms::duration(shown.seconds));
-    let crowd = shown.conditions.crowd().map(Doubt::words);
+    let crowd = shown.conditions.crowd().map(FigureDoubt::words);
     let headline = comparison.headline();
     let Some((figure, ratio)) = with_ratio(paired, headline) else {
-        let is_none = |one: &&Figure| one.is_of_nothing() || one.is_of_one_side();
+        let is_none = |one: &&ComparisonFigure| one.is_of_nothing() || one.is_of_one_side();
         if let Some(figure) = shown.figure(headline).filter(is_none) {
             return of_none(figure, &pairs) + &further_words(comparison, paired);
         }
@@ -369,7 +388,8 @@ fn answer(comparison: &Comparison, paired: &Paired) -> String {
         Seen::Worse => format!("{b} is slower than {a}{rate}: {seen}."),
         Seen::Equal => format!("{b} is as fast as {a}{rate} within {percent} %: {seen}."),
         Seen::CannotTell => {
-            let doubt = figure.refusal(&shown.conditions, comparison.threshold).map(Doubt::words);
+            let doubt =
+                figure.refusal(&shown.conditions, comparison.threshold).map(FigureDoubt::words);
             match doubt.or_else(|| reserved(comparison, paired, figure)) {
                 Some(doubt) => {
                     format!(
@@ -392,8 +412,12 @@ fn answer(comparison: &Comparison, paired: &Paired) -> String {
 }
 
 /// The reservation that keeps throughput from being judged, which its interval alone would.
-fn reserved(comparison: &Comparison, paired: &Paired, figure: &Figure) -> Option<String> {
-    let ratio = figure.b_over_a.as_ref().filter(|_| figure.metric == Metric::Throughput)?;
+fn reserved(
+    comparison: &Comparison,
+    paired: &PairingAttempt,
+    figure: &ComparisonFigure,
+) -> Option<String> {
+    let ratio = figure.b_over_a.as_ref().filter(|_| figure.metric == ComparedMetric::Throughput)?;
     let seen = match () {
         () if ratio.is_within(comparison.threshold) => Seen::Equal,
         () if ratio.low > 1.0 => Seen::Better,
@@ -405,13 +429,13 @@ fn reserved(comparison: &Comparison, paired: &Paired, figure: &Figure) -> Option
 }
 
 /// The sentences about the further figures that decide.
-fn further_words(comparison: &Comparison, paired: &Paired) -> String {
+fn further_words(comparison: &Comparison, paired: &PairingAttempt) -> String {
     let others = comparison.decides.iter().skip(1);
     others.filter_map(|metric| further(paired, *metric, comparison.threshold)).collect()
 }
 
 /// The answer about a figure that has no quotient because a side shows none of it, or both next to none.
-fn of_none(figure: &Figure, pairs: &str) -> String {
+fn of_none(figure: &ComparisonFigure, pairs: &str) -> String {
     let (words, sides) = (figure.metric.words(), of_sides(figure));
     match figure.is_of_nothing() {
         true => format!("Both sides have next to nothing of {words}: {sides} ({pairs})."),
@@ -422,12 +446,15 @@ fn of_none(figure: &Figure, pairs: &str) -> String {
 }
 
 /// `0 bytes on A, 1,048,576 bytes on B`
-fn of_sides(figure: &Figure) -> String {
+fn of_sides(figure: &ComparisonFigure) -> String {
     let [a, b] = [figure.a, figure.b].map(terms::figure);
     format!("{a} {unit} on A, {b} {unit} on B", unit = figure.unit)
 }
 
-fn with_ratio(paired: &Paired, metric: Metric) -> Option<(&Figure, &Ratio)> {
+fn with_ratio(
+    paired: &PairingAttempt,
+    metric: ComparedMetric,
+) -> Option<(&ComparisonFigure, &MetricRatio)> {
     let figure = paired.shown.figure(metric)?;
     Some((figure, figure.b_over_a.as_ref()?))
 }
@@ -435,7 +462,7 @@ fn with_ratio(paired: &Paired, metric: Metric) -> Option<(&Figure, &Ratio)> {
 /// The time that would decide, if the quotient is what it seems: either 1 or the threshold is then outside
 /// of the interval, whichever is farther away. The width falls with the square root of the time. Empty
 /// where the interval is narrow enough already, and something else stands in the way.
-fn would_tell(ratio: &Ratio, threshold: f64, seconds: f64) -> String {
+fn would_tell(ratio: &MetricRatio, threshold: f64, seconds: f64) -> String {
     let difference = ratio.value.ln().abs();
     let room = difference.max(threshold.ln_1p() - difference);
     let times = (ratio.half_width() / room).powi(2);
@@ -447,13 +474,13 @@ fn would_tell(ratio: &Ratio, threshold: f64, seconds: f64) -> String {
 }
 
 /// True for a percentile that lies among the transactions that failed.
-fn is_hidden(paired: &Paired, metric: Metric) -> bool {
+fn is_hidden(paired: &PairingAttempt, metric: ComparedMetric) -> bool {
     let failed = paired.shown.conditions.failed_share_max;
     metric.quantile().is_some_and(|quantile| failed > 1.0 - quantile)
 }
 
 /// True for a percentile that both sides have too few transactions for.
-fn is_out_of_reach(paired: &Paired, metric: Metric) -> bool {
+fn is_out_of_reach(paired: &PairingAttempt, metric: ComparedMetric) -> bool {
     let figure = paired.shown.figure(metric);
     let is_without = figure
         .is_none_or(|one| one.b_over_a.is_none() && !one.is_of_nothing() && !one.is_of_one_side());
@@ -461,7 +488,7 @@ fn is_out_of_reach(paired: &Paired, metric: Metric) -> bool {
 }
 
 /// The sentence about a further figure that decides; none where it is equal.
-fn further(paired: &Paired, metric: Metric, threshold: f64) -> Option<String> {
+fn further(paired: &PairingAttempt, metric: ComparedMetric, threshold: f64) -> Option<String> {
     let words = metric.words();
     let Some((figure, ratio)) = with_ratio(paired, metric) else {
         match paired.shown.figure(metric) {
@@ -498,7 +525,7 @@ mod tests {
     fn the_time_that_would_tell_is_that_of_an_interval_which_leaves_1_or_the_threshold_out() {
         let check = |[value, low, high]: [f64; 3], expected: &str| {
             let method = "sequence".to_owned();
-            let ratio = Ratio { value, low, high, confidence: 0.975, n: 20, method };
+            let ratio = MetricRatio { value, low, high, confidence: 0.975, n: 20, method };
             assert_eq!(would_tell(&ratio, 0.03, 120.0), expected, "{value} [{low}, {high}]");
         };
         // Twice as wide as the threshold is away.

@@ -1,7 +1,7 @@
 //! Differences between two runs that exist before anything is measured.
 
-use record::{Fact, Header};
-use spec::{Point, Workload};
+use record::{MachineFact, RecordHeader};
+use spec::{TrialPoint, Workload};
 
 use crate::diff::DiffSide;
 
@@ -50,7 +50,7 @@ pub(crate) fn differing(before: DiffSide<'_>, after: DiffSide<'_>) -> Vec<RunCon
     conditions
 }
 
-fn of_runs(before: &Header, after: &Header) -> Vec<RunCondition> {
+fn of_runs(before: &RecordHeader, after: &RecordHeader) -> Vec<RunCondition> {
     let different = different(&run(before), &run(after));
     let condition =
         |(what, before, after)| RunCondition { what, before, after, points: Vec::new() };
@@ -76,7 +76,7 @@ fn different(before: &Properties, after: &Properties) -> Vec<(String, String, St
     each.filter(|(_, before, after)| before != after).collect()
 }
 
-fn run(header: &Header) -> Properties {
+fn run(header: &RecordHeader) -> Properties {
     let mut properties = vec![
         ("study".to_owned(), header.study.clone()),
         ("profile".to_owned(), header.profile.clone()),
@@ -90,7 +90,7 @@ fn run(header: &Header) -> Properties {
             (one.name.clone(), format!("{a} on A, {b} on B"))
         }));
     }
-    let lasting = |fact: &&Fact| {
+    let lasting = |fact: &&MachineFact| {
         let is_fleeting = FLEETING.contains(&fact.name.as_str());
         !is_fleeting && !FLEETING_GROUPS.contains(&fact.group.as_str())
     };
@@ -105,7 +105,7 @@ fn run(header: &Header) -> Properties {
     properties
 }
 
-fn properties(point: &Point) -> Properties {
+fn properties(point: &TrialPoint) -> Properties {
     let mut properties: Properties = Vec::new();
     let mut add = |name: String, value: String| properties.push((name, value));
     add("clients".to_owned(), point.clients().to_string());

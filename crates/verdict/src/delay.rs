@@ -7,8 +7,8 @@
 
 use std::collections::BTreeSet;
 
-use record::{Ending, Generator, Trial};
-use spec::{Expression, Metric, Study, metrics};
+use record::{AttemptEnding, GeneratorCost, Trial};
+use spec::{ClaimExpression, Metric, Study, metrics};
 
 /// The trials as they would be without a delay.
 pub(crate) struct DelayCase {
@@ -18,7 +18,7 @@ pub(crate) struct DelayCase {
 }
 
 /// True if a quotient without the delay follows from the one with it: both of its figures are rates or mean latencies.
-pub(crate) fn is_computed(expression: &Expression) -> bool {
+pub(crate) fn is_computed(expression: &ClaimExpression) -> bool {
     let of = |metric: &Metric| metric.is_speed() && (!metric.is_latency() || is_mean(metric));
     expression.ratio().is_some() && expression.references().iter().all(|one| of(one.metric))
 }
@@ -30,21 +30,21 @@ pub(crate) fn is_computed(expression: &Expression) -> bool {
 /// taken out of each point alone, too.
 pub(crate) fn cases(
     study: &Study,
-    expression: &Expression,
+    expression: &ClaimExpression,
     is_pulled: bool,
     trials: &[Trial],
 ) -> Vec<DelayCase> {
     let points: BTreeSet<usize> = expression.references().iter().map(|one| one.point).collect();
     let most = |share: fn(&Trial) -> f64| {
         let own = trials.iter().filter(|trial| {
-            trial.ending == Ending::Done
+            trial.ending == AttemptEnding::Done
                 && point_of(study, trial).is_some_and(|point| points.contains(&point))
         });
         own.map(share).fold(0.0, f64::max)
     };
     let without = |points: &BTreeSet<usize>, share: fn(&Trial) -> f64| {
         let mut trials = trials.to_vec();
-        for trial in trials.iter_mut().filter(|trial| trial.ending == Ending::Done) {
+        for trial in trials.iter_mut().filter(|trial| trial.ending == AttemptEnding::Done) {
             let is_meant = point_of(study, trial).is_some_and(|point| points.contains(&point));
             if is_meant {
                 shorten(expression, trial, share(trial).clamp(0.0, 0.99));
@@ -54,7 +54,7 @@ pub(crate) fn cases(
     };
     let mut cases = Vec::new();
     let (wait_most, lag_most) = (most(wait), most(lag));
-    if wait_most > Generator::RUN_DELAY_SHARE_MAX && is_pulled {
+    if wait_most > GeneratorCost::RUN_DELAY_SHARE_MAX && is_pulled {
         let says = format!(
             "the generator waited for a CPU during up to {:.0} % of what its clients waited, which pulls a \
              quotient towards 1",
@@ -62,7 +62,7 @@ pub(crate) fn cases(
         );
         cases.push(DelayCase { says, trials: without(&points, wait) });
     }
-    if lag_most > Generator::LAG_SHARE_MAX {
+    if lag_most > GeneratorCost::LAG_SHARE_MAX {
         let says = format!(
             "the generator looked late: its loop lag is up to {:.0} % of what its clients waited",
             lag_most * 100.0
@@ -93,7 +93,7 @@ fn is_mean(metric: &Metric) -> bool {
 }
 
 /// Takes a share of the clients' waiting out of the figures that an expression refers to.
-fn shorten(expression: &Expression, trial: &mut Trial, share: f64) {
+fn shorten(expression: &ClaimExpression, trial: &mut Trial, share: f64) {
     let names: BTreeSet<_> =
         expression.references().iter().map(|one| (one.metric.name, is_mean(one.metric))).collect();
     for (name, is_mean) in names {

@@ -7,10 +7,12 @@
 //! thing on a real machine, a third to a half differ by more than their rounds explain. So two runs
 //! are called different, and never better or worse. That takes several runs of either side.
 
-use record::{Ending, Figure, Header, Paired, Series, Trial};
+use record::{AttemptEnding, MetricFigure, PairingAttempt, RatioSeries, RecordHeader, Trial};
 use spec::{Metric, MetricDirection, Study};
-use stats::equivalence::{self, Region};
-use stats::{Expectation, FAMILY_ERROR, HEADLINE_ROUNDS_MIN, Interval, ratio, sample, student};
+use stats::equivalence::{self, EquivalenceRegion};
+use stats::{
+    ConfidenceInterval, Expectation, FAMILY_ERROR, HEADLINE_ROUNDS_MIN, ratio, sample, student,
+};
 
 use crate::conditions::{self, RunCondition};
 use crate::noise;
@@ -20,13 +22,13 @@ use crate::rounds::figure_of;
 #[derive(Clone, Copy, Debug)]
 pub struct DiffSide<'r> {
     /// Study, machine and programs of the run.
-    pub header: &'r Header,
+    pub header: &'r RecordHeader,
     /// The study as it was run.
     pub study: &'r Study,
     /// Its trials.
     pub trials: &'r [Trial],
     /// What was measured in pairs.
-    pub pairs: &'r [Paired],
+    pub pairs: &'r [PairingAttempt],
 }
 
 /// Changes from one record to another.
@@ -36,12 +38,12 @@ pub struct RecordDiff {
     /// apart from a change.
     pub conditions: Vec<RunCondition>,
     /// One for each figure that both have, in the order of the first.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<MetricDifference>,
 }
 
 /// Difference of one metric of one point between two records.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Difference {
+pub struct MetricDifference {
     /// The point, `variant/scenario axis=value`; of pairs, the two that are divided.
     pub point: String,
     /// The metric.
@@ -54,7 +56,7 @@ pub struct Difference {
     /// closed: then it is larger.
     pub is_at_least: [bool; 2],
     /// after ÷ before, with its interval; none where it has none.
-    pub ratio: Option<Interval>,
+    pub ratio: Option<ConfidenceInterval>,
     /// Conclusion from the figure by itself.
     pub alone: DifferenceMeaning,
     /// Conclusion after the correction for all figures that were looked at (Holm's).
@@ -141,8 +143,9 @@ pub fn diff(before: DiffSide<'_>, after: DiffSide<'_>) -> RecordDiff {
             continue;
         };
         for series in &paired.series {
-            let of =
-                |one: &&Series| (one.metric, &one.workload) == (series.metric, &series.workload);
+            let of = |one: &&RatioSeries| {
+                (one.metric, &one.workload) == (series.metric, &series.workload)
+            };
             let (Some(other), Some(metric)) =
                 (other.series.iter().find(of), series.metric.catalogued())
             else {
@@ -164,17 +167,17 @@ pub fn diff(before: DiffSide<'_>, after: DiffSide<'_>) -> RecordDiff {
 }
 
 /// The attempts at pairs that were measured to their end.
-fn measured(pairs: &[Paired]) -> impl Iterator<Item = &Paired> {
-    pairs.iter().filter(|paired| paired.ending == Ending::Done)
+fn measured(pairs: &[PairingAttempt]) -> impl Iterator<Item = &PairingAttempt> {
+    pairs.iter().filter(|paired| paired.ending == AttemptEnding::Done)
 }
 
 /// The quotients of a series, one for each restart of the servers.
-fn ratios(series: &Series) -> Vec<f64> {
+fn ratios(series: &RatioSeries) -> Vec<f64> {
     series.above.iter().zip(&series.below).map(|(above, below)| above / below).collect()
 }
 
 /// Takes back what does not stand Holm's correction over all figures that could be judged.
-fn correct(differences: &mut [Difference], p_values: &[Option<f64>]) {
+fn correct(differences: &mut [MetricDifference], p_values: &[Option<f64>]) {
     let family: Vec<f64> = p_values.iter().copied().flatten().collect();
     let mut adjusted = stats::holm(&family).into_iter();
     for (difference, p) in differences.iter_mut().zip(p_values) {
@@ -190,7 +193,7 @@ fn difference(
     point: String,
     metric: &'static Metric,
     [(before, before_at_least), (after, after_at_least)]: &[(Vec<f64>, bool); 2],
-) -> Option<(Difference, Option<f64>)> {
+) -> Option<(MetricDifference, Option<f64>)> {
     let is_at_least = [*before_at_least, *after_at_least];
     let enough = before.len().min(after.len()) >= HEADLINE_ROUNDS_MIN;
     let logs = ratio::logs(before).ok().zip(ratio::logs(after).ok());
@@ -208,41 +211,50 @@ fn difference(
     let change =
         judged.as_ref().map_or(DifferenceMeaning::CannotTell, |(ratio, _)| change(metric, ratio));
     let p = judged.map(|(ratio, (before, after))| {
-        let Region { low, high } = Region::DEFAULT;
+        let EquivalenceRegion { low, high } = EquivalenceRegion::DEFAULT;
         let same = Expectation::Between { low, high };
         same.p_value(ratio.point, |bound, _| student::difference_p(&after, &before, bound.ln()))
     });
     let (before, after) = (middle_before, middle_after);
-    let found =
-        Difference { point, metric, before, after, is_at_least, ratio, alone: change, change };
+    let found = MetricDifference {
+        point,
+        metric,
+        before,
+        after,
+        is_at_least,
+        ratio,
+        alone: change,
+        change,
+    };
     Some((found, p))
 }
 
-fn change(metric: &Metric, ratio: &Interval) -> DifferenceMeaning {
-    match (Region::DEFAULT.judge(ratio), metric.better) {
-        (equivalence::Difference::CannotTell, _) | (_, MetricDirection::Neither) => {
+fn change(metric: &Metric, ratio: &ConfidenceInterval) -> DifferenceMeaning {
+    match (EquivalenceRegion::DEFAULT.judge(ratio), metric.better) {
+        (equivalence::RatioConclusion::CannotTell, _) | (_, MetricDirection::Neither) => {
             DifferenceMeaning::CannotTell
         }
-        (equivalence::Difference::Equal, _) => DifferenceMeaning::Same,
-        (equivalence::Difference::More, _) => DifferenceMeaning::More,
-        (equivalence::Difference::Less, _) => DifferenceMeaning::Less,
+        (equivalence::RatioConclusion::Equal, _) => DifferenceMeaning::Same,
+        (equivalence::RatioConclusion::More, _) => DifferenceMeaning::More,
+        (equivalence::RatioConclusion::Less, _) => DifferenceMeaning::Less,
     }
 }
 
 /// Of too few rounds: the widest ratio that two of them have.
-fn range(before: &[f64], after: &[f64], point: f64) -> Option<Interval> {
+fn range(before: &[f64], after: &[f64], point: f64) -> Option<ConfidenceInterval> {
     let extremes = before.iter().flat_map(|before| after.iter().map(move |after| after / before));
-    let range = Interval::range(point, &extremes.collect::<Vec<f64>>())?;
-    Some(Interval { n: before.len().min(after.len()), confidence: 0.0, ..range })
+    let range = ConfidenceInterval::range(point, &extremes.collect::<Vec<f64>>())?;
+    Some(ConfidenceInterval { n: before.len().min(after.len()), confidence: 0.0, ..range })
 }
 
 /// The values of a metric over the rounds, and whether any is only a lower bound.
 fn values(side: DiffSide<'_>, point: usize, metric: &Metric) -> (Vec<f64>, bool) {
     let trials = side.trials.iter().filter(|trial| {
-        trial.ending == Ending::Done
+        trial.ending == AttemptEnding::Done
             && side.study.point(&trial.variant, &trial.scenario, &trial.axes) == Some(point)
     });
-    let figures: Vec<Figure> = trials.filter_map(|trial| figure_of(trial, metric, "")).collect();
+    let figures: Vec<MetricFigure> =
+        trials.filter_map(|trial| figure_of(trial, metric, "")).collect();
     let is_at_least = figures.iter().any(|figure| figure.is_at_least);
     (figures.iter().map(|figure| figure.value).collect(), is_at_least)
 }

@@ -5,8 +5,8 @@
 //! fast as it can, not as fast as the server can, and one that looks late at an answer adds its
 //! own delay to the server's. Every trial is checked; one is enough for a doubt.
 
-use record::{Conditions, Ending, Generator, HostLoad, HostUse, Trial};
-use spec::{Condition, Expression, HostGapEffect, Metric, Study, metrics};
+use record::{AttemptEnding, GeneratorCost, HostLoad, HostUse, MeasuringConditions, Trial};
+use spec::{ClaimExpression, HostGapEffect, Metric, Study, TrialCondition, metrics};
 use stats::censored;
 
 use crate::delay;
@@ -14,7 +14,7 @@ use crate::rounds::figure_of;
 
 /// Above this share of CPU that the hypervisor gave to others, the machine is not the one that was
 /// asked about, in percent.
-const STEAL_PCT_MAX: f64 = Conditions::STEAL_SHARE_MAX * 100.0;
+const STEAL_PCT_MAX: f64 = MeasuringConditions::STEAL_SHARE_MAX * 100.0;
 
 /// Hosts that stand still for more of the window than this, all together, change its rates and its slow transactions,
 /// in percent.
@@ -90,16 +90,18 @@ impl Cause {
         let generator = &trial.generator;
         let figure = |metric, scope| figure_of(trial, metric, scope).map(|figure| figure.value);
         let (percent, most) = match self {
-            Cause::Busy => (generator.busy_share_max * 100.0, Generator::BUSY_SHARE_MAX * 100.0),
-            Cause::Lag => (generator.lag_share * 100.0, Generator::LAG_SHARE_MAX * 100.0),
+            Cause::Busy => {
+                (generator.busy_share_max * 100.0, GeneratorCost::BUSY_SHARE_MAX * 100.0)
+            }
+            Cause::Lag => (generator.lag_share * 100.0, GeneratorCost::LAG_SHARE_MAX * 100.0),
             // Of a quotient of rates, what the wait does to it is computed (see `delay`).
             Cause::RunDelay if metric.is_latency() => {
-                (generator.run_delay_share? * 100.0, Generator::RUN_DELAY_SHARE_MAX * 100.0)
+                (generator.run_delay_share? * 100.0, GeneratorCost::RUN_DELAY_SHARE_MAX * 100.0)
             }
             Cause::RunDelay => return None,
             Cause::Starved => {
                 let (_, load) = starved(trial)?;
-                (load.wanted_share_max? * 100.0, Generator::BUSY_SHARE_MAX * 100.0)
+                (load.wanted_share_max? * 100.0, GeneratorCost::BUSY_SHARE_MAX * 100.0)
             }
             Cause::Stalled => {
                 let lost = trial.host_time_lost()?;
@@ -123,7 +125,7 @@ impl Cause {
                 let of = |metric| figure(metric, scope).or_else(|| figure(metric, ""));
                 let failed = of(&metrics::FAILED)?;
                 let all = failed + of(&metrics::TRANSACTIONS_TOTAL)?;
-                (failed / all.max(1.0) * 100.0, Conditions::FAILED_SHARE_MAX * 100.0)
+                (failed / all.max(1.0) * 100.0, MeasuringConditions::FAILED_SHARE_MAX * 100.0)
             }
             Cause::Failed => return None,
         };
@@ -168,7 +170,7 @@ impl Cause {
 }
 
 /// Reasons to doubt the figures that an expression refers to; none where there is nothing to doubt.
-pub(crate) fn limits(study: &Study, expression: &Expression, trials: &[Trial]) -> Vec<String> {
+pub(crate) fn limits(study: &Study, expression: &ClaimExpression, trials: &[Trial]) -> Vec<String> {
     let causes = if delay::is_computed(expression) { &CAUSES_BUT_DELAY[..] } else { &CAUSES[..] };
     let mut reasons: Vec<String> = Vec::new();
     for reference in expression.references() {
@@ -185,7 +187,7 @@ pub(crate) fn limits(study: &Study, expression: &Expression, trials: &[Trial]) -
 /// The same of what a condition asks of every trial of some points.
 pub(crate) fn of_condition(
     study: &Study,
-    condition: &Condition,
+    condition: &TrialCondition,
     of: &str,
     points: &[usize],
     trials: &[Trial],
@@ -224,7 +226,7 @@ fn limits_of(
     }
     for &point in points {
         let own = |trial: &&Trial| {
-            matches!(trial.ending, Ending::Done)
+            matches!(trial.ending, AttemptEnding::Done)
                 && study.point(&trial.variant, &trial.scenario, &trial.axes) == Some(point)
         };
         let own: Vec<&Trial> = trials.iter().filter(own).collect();
@@ -276,7 +278,7 @@ fn too_few(metric: &Metric, scope: &str, point: &str, trials: &[&Trial]) -> Opti
     // What delays one transaction delays those beside it: as many as `pgrig compare` asks for.
     let beyond = (BEYOND_MIN / (1.0 - quantile)).round() as u64;
     let needed = censored::samples_needed(quantile).max(beyond);
-    let of_statement = metric.scope == spec::Scope::Statement;
+    let of_statement = metric.scope == spec::MetricScope::Statement;
     let scope = if of_statement { "" } else { scope };
     let count = |trial: &&&Trial| {
         let has = figure_of(trial, metric, scope).is_some();

@@ -7,8 +7,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use record::{Ending, Fault, Figure, HostUse, PlannedTrial, Reason, Trial, VoidKind};
-use spec::{Condition, HostGapEffect, Metric, MetricDirection, OnLoss, Quantifier, Study, metrics};
+use record::{
+    AttemptEnding, EndingReason, FaultyParty, HostUse, MetricFigure, PlannedTrial, Trial, VoidKind,
+};
+use spec::{
+    HostGapEffect, Metric, MetricDirection, OnLoss, Quantifier, Study, TrialCondition, metrics,
+};
 
 use crate::claim_verdict::{ClaimFinding, ClaimMeasurement, Verdict};
 use crate::host_gaps;
@@ -22,7 +26,7 @@ use crate::truth::truth;
 pub(crate) struct TrialQuestion<'a> {
     pub(crate) study: &'a Study,
     pub(crate) quantifier: Quantifier,
-    pub(crate) condition: &'a Condition,
+    pub(crate) condition: &'a TrialCondition,
     /// The part of a trial whose figures are meant; empty for those of the whole trial.
     pub(crate) of: &'a str,
     /// Indices of the points whose trials it speaks of.
@@ -129,7 +133,7 @@ fn partly_left_out(study: &Study, asked: &[usize], plan: &[PlannedTrial]) -> Opt
 }
 
 /// The points whose trials can have the figures; all, where none can: then each trial says so.
-pub(crate) fn asked(study: &Study, condition: &Condition, points: &[usize]) -> Vec<usize> {
+pub(crate) fn asked(study: &Study, condition: &TrialCondition, points: &[usize]) -> Vec<usize> {
     let can_have = |point: &&usize| {
         condition.metrics().iter().all(|metric| study.points[**point].can_have(metric))
     };
@@ -153,7 +157,7 @@ struct Shown {
 /// Answer of an attempt.
 enum AttemptAnswer {
     Yes,
-    No(Vec<Figure>),
+    No(Vec<MetricFigure>),
     /// Nothing, for this reason.
     Nothing(String),
 }
@@ -172,14 +176,14 @@ impl TrialQuestion<'_> {
                 }
                 // What broke it may be what the claim excludes: no later attempt makes up for it,
                 // unless it is proven that no server had a part in it.
-                (Ending::Failed(_), _) => {
+                (AttemptEnding::Failed(_), _) => {
                     let words = format!("{name} {}", failed_words(&attempt.ending));
                     match attempt.ending.stays_open() {
                         true => shown.open = Some(words),
                         false => broken = Some(words),
                     }
                 }
-                (Ending::Interrupted(_), _) => {
+                (AttemptEnding::Interrupted(_), _) => {
                     let words = format!("{name} was interrupted: {}", attempt.ending.headline());
                     match attempt.ending.stays_open() {
                         true => shown.open = Some(words),
@@ -187,9 +191,9 @@ impl TrialQuestion<'_> {
                     }
                 }
                 // What cannot run here is out of scope.
-                (Ending::Skipped(_), _) => {}
+                (AttemptEnding::Skipped(_), _) => {}
                 // What ran, but not as the study asks, can refute and nothing else.
-                (Ending::Void(reason), answer) if !attempt.ending.is_complete() => {
+                (AttemptEnding::Void(reason), answer) if !attempt.ending.is_complete() => {
                     let has_figure = matches!(answer, AttemptAnswer::Yes | AttemptAnswer::No(_));
                     if reason.kind == VoidKind::AllFailed || !has_figure {
                         shown.open = Some(format!("{name} is void: {}", attempt.ending.headline()));
@@ -282,10 +286,11 @@ impl TrialQuestion<'_> {
     }
 
     /// The reason why lower bounds of figures leave the condition open.
-    fn open_words(&self, trial: &Trial, figures: &[Figure]) -> String {
+    fn open_words(&self, trial: &Trial, figures: &[MetricFigure]) -> String {
         let all = || self.condition.metrics().iter().zip(figures);
-        let is_age =
-            |(metric, figure): (&&Metric, &Figure)| figure.is_at_least && metric.is_age_of_reads();
+        let is_age = |(metric, figure): (&&Metric, &MetricFigure)| {
+            figure.is_at_least && metric.is_age_of_reads()
+        };
         match trial.unclocked_host() {
             _ if all().any(|(metric, figure)| is_unjudged_for_a_host(metric, figure)) => format!(
                 "has a part of its history that was not judged, as {}",
@@ -302,20 +307,25 @@ impl TrialQuestion<'_> {
 
     /// The reason why a pause between what clients on several hosts heard shows nothing: the clocks of these hosts are
     /// so far apart that the condition may have the other answer.
-    fn owed_to_a_clock(&self, trial: &Trial, figures: &[Figure], is_true: bool) -> Option<String> {
+    fn owed_to_a_clock(
+        &self,
+        trial: &Trial,
+        figures: &[MetricFigure],
+        is_true: bool,
+    ) -> Option<String> {
         let (host, bound_ns) = trial.unclocked_host()?;
         let off_ms = 2.0 * bound_ns as f64 / 1e6;
-        let moved = |by_ms: f64| -> Vec<Figure> {
+        let moved = |by_ms: f64| -> Vec<MetricFigure> {
             let figures = self.condition.metrics().iter().zip(figures);
             let moved = figures.map(|(metric, figure)| match *metric {
                 one if one.name == metrics::ACK_PAUSE_MAX_MS.name => {
-                    Figure { value: (figure.value + by_ms).max(0.0), ..*figure }
+                    MetricFigure { value: (figure.value + by_ms).max(0.0), ..*figure }
                 }
                 _ => *figure,
             });
             moved.collect()
         };
-        let is_same = |figures: Vec<Figure>| truth(self.condition, &figures) == Some(is_true);
+        let is_same = |figures: Vec<MetricFigure>| truth(self.condition, &figures) == Some(is_true);
         (!is_same(moved(-off_ms)) || !is_same(moved(off_ms))).then(|| {
             let words = clock_words(host, bound_ns);
             format!("leaves it open: {}, and {words}", self.figures(figures))
@@ -324,13 +334,18 @@ impl TrialQuestion<'_> {
 
     /// The reason why what was measured shows nothing: a host stood still, was cut off from a server or had a
     /// full disk, so that without it the condition may have the other answer.
-    fn owed_to_a_host(&self, trial: &Trial, figures: &[Figure], is_true: bool) -> Option<String> {
+    fn owed_to_a_host(
+        &self,
+        trial: &Trial,
+        figures: &[MetricFigure],
+        is_true: bool,
+    ) -> Option<String> {
         let lost = trial.host_time_lost()?;
         // Without a window, nothing is known of the share that was taken.
         let window_s = trial.window.map_or(0.0, |window| window.seconds());
-        let is_same = |figures: &[Figure]| truth(self.condition, figures) == Some(is_true);
+        let is_same = |figures: &[MetricFigure]| truth(self.condition, figures) == Some(is_true);
         let metrics = self.condition.metrics();
-        let best: Vec<Figure> = metrics
+        let best: Vec<MetricFigure> = metrics
             .iter()
             .zip(figures)
             .map(|(metric, figure)| host_gaps::without(metric, *figure, &lost, window_s))
@@ -347,9 +362,9 @@ impl TrialQuestion<'_> {
         ))
     }
 
-    fn figures(&self, figures: &[Figure]) -> String {
+    fn figures(&self, figures: &[MetricFigure]) -> String {
         let names = self.condition.metrics().iter().map(|metric| metric.name);
-        let sign = |figure: &Figure| if figure.is_at_least { ">" } else { "=" };
+        let sign = |figure: &MetricFigure| if figure.is_at_least { ">" } else { "=" };
         let values: Vec<String> = names
             .zip(figures)
             .map(|(name, figure)| format!("{name} {} {}", sign(figure), figure.value))
@@ -359,7 +374,7 @@ impl TrialQuestion<'_> {
 }
 
 /// True if a part of a history is not judged for the sake of a host of clients: its clock, or its loss.
-fn is_unjudged_for_a_host(metric: &Metric, figure: &Figure) -> bool {
+fn is_unjudged_for_a_host(metric: &Metric, figure: &MetricFigure) -> bool {
     figure.is_at_least && metric.name == metrics::HISTORY_UNJUDGED.name
 }
 
@@ -438,9 +453,9 @@ const SHOWN_MAX: usize = 3;
 
 /// That an attempt failed, and why. A crash of a server is told once, of the trial, and not of each claim and gate
 /// that it decides.
-pub(crate) fn failed_words(ending: &Ending) -> String {
+pub(crate) fn failed_words(ending: &AttemptEnding) -> String {
     match ending {
-        Ending::Failed(Reason { kind: Fault::Server, .. }) => {
+        AttemptEnding::Failed(EndingReason { kind: FaultyParty::Server, .. }) => {
             "failed by a server's fault".to_owned()
         }
         ending => format!("failed: {}", ending.headline()),

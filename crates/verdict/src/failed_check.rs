@@ -1,6 +1,6 @@
 //! Checks that failed. What a check found is evidence, whether or not a claim names it.
 
-use record::{Figure, Trial};
+use record::{MetricFigure, Trial};
 use spec::{ClaimSubject, Metric, MetricDirection, Study, metrics};
 
 use crate::rounds::figure_of;
@@ -19,7 +19,8 @@ const FOUND_WRONG: [&Metric; 4] = [
 /// only another profile judges.
 pub(crate) fn failed_checks(study: &Study, trial: &Trial) -> Option<String> {
     let failed = FOUND_WRONG.into_iter().filter_map(|metric| {
-        let Figure { value, .. } = figure_of(trial, metric, "").filter(|one| one.value > 0.0)?;
+        let MetricFigure { value, .. } =
+            figure_of(trial, metric, "").filter(|one| one.value > 0.0)?;
         (!is_expected(study, trial, metric)).then(|| format!("{} = {value}", metric.name))
     });
     let failed: Vec<String> = failed.collect();
@@ -39,7 +40,7 @@ fn is_expected(study: &Study, trial: &Trial, metric: &Metric) -> bool {
         {
             return false;
         }
-        let figures: Option<Vec<Figure>> =
+        let figures: Option<Vec<MetricFigure>> =
             asked.iter().map(|metric| figure_of(trial, metric, of)).collect();
         let Some(figures) = figures else { return false };
         // With nothing wrong, the claim would not be true.

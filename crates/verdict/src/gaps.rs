@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use record::{Ending, Fault, PlannedTrial, Reason, Trial, VoidKind};
-use spec::{MetricDirection, Reference, Study};
+use record::{AttemptEnding, EndingReason, FaultyParty, PlannedTrial, Trial, VoidKind};
+use spec::{MetricDirection, MetricReference, Study};
 
 use crate::attempts::{self, AttemptChoice};
 use crate::name::point_name;
@@ -37,7 +37,7 @@ impl RoundGaps {
     /// Looks for the gaps of the rounds that were planned.
     pub(crate) fn of(
         study: &Study,
-        references: &[Reference],
+        references: &[MetricReference],
         plan: &[PlannedTrial],
         trials: &[Trial],
     ) -> RoundGaps {
@@ -142,14 +142,16 @@ fn planned<'t>(
 
 /// True if an attempt broke in a way that may be a server's fault. A failure of the rig, or of a host that
 /// generated load, is made up for by a later attempt.
-fn has_died(ending: &Ending) -> bool {
+fn has_died(ending: &AttemptEnding) -> bool {
     match ending {
-        Ending::Failed(reason) => !matches!(reason.kind, Fault::Rig | Fault::GeneratorHost),
-        Ending::Void(Reason { kind: VoidKind::AllFailed, .. }) => true,
+        AttemptEnding::Failed(reason) => {
+            !matches!(reason.kind, FaultyParty::Rig | FaultyParty::GeneratorHost)
+        }
+        AttemptEnding::Void(EndingReason { kind: VoidKind::AllFailed, .. }) => true,
         _ => false,
     }
 }
 
 fn is_skipped(trial: &&Trial) -> bool {
-    matches!(trial.ending, Ending::Skipped(_))
+    matches!(trial.ending, AttemptEnding::Skipped(_))
 }

@@ -21,7 +21,7 @@ pub enum HarmKind {
 
 /// Harm of one kind, over all trials of a run. Every attempt is asked, whatever its ending.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Harm {
+pub struct HarmCount {
     /// Its kind.
     pub kind: HarmKind,
     /// Transactions, of all these trials together: those that were lost, or those that an earlier primary
@@ -56,11 +56,12 @@ impl HarmKind {
     }
 }
 
-impl Harm {
+impl HarmCount {
     /// In a sentence that begins with its kind.
     #[must_use]
     pub fn words(&self) -> String {
-        let Harm { kind, transactions, trials, of, worst, worst_transactions, worst_ms } = self;
+        let HarmCount { kind, transactions, trials, of, worst, worst_transactions, worst_ms } =
+            self;
         let count = |count: f64| grouped(count as u64);
         let commits = if *transactions == 1.0 { "commit" } else { "commits" };
         let (number, point) = worst;
@@ -91,11 +92,11 @@ impl Harm {
 
 /// The harm of all trials, a kind each: what was lost, then what was split. Empty where there was none.
 #[must_use]
-pub fn harms(trials: &[Trial]) -> Vec<Harm> {
+pub fn harms(trials: &[Trial]) -> Vec<HarmCount> {
     [HarmKind::Lost, HarmKind::Split].into_iter().filter_map(|kind| of_kind(kind, trials)).collect()
 }
 
-fn of_kind(kind: HarmKind, trials: &[Trial]) -> Option<Harm> {
+fn of_kind(kind: HarmKind, trials: &[Trial]) -> Option<HarmCount> {
     // Of several attempts at a trial, the one that shows most.
     let mut worst_of: BTreeMap<usize, (f64, &Trial)> = BTreeMap::new();
     for trial in trials {
@@ -110,7 +111,7 @@ fn of_kind(kind: HarmKind, trials: &[Trial]) -> Option<Harm> {
     let (worst_transactions, worst) =
         harmed.iter().copied().reduce(|one, other| if other.0 > one.0 { other } else { one })?;
     let long = value_of(worst, &metrics::LEDGER_SPLIT_MS, "");
-    Some(Harm {
+    Some(HarmCount {
         kind,
         transactions: harmed.iter().map(|(value, _)| value).sum(),
         trials: harmed.len(),

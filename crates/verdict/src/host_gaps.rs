@@ -1,6 +1,6 @@
 //! What figures may have been without the times that hosts took of a window.
 
-use record::{Figure, HostTimeLost};
+use record::{HostTimeLost, MetricFigure};
 use spec::{HostGapEffect, Metric};
 
 /// Larger than any figure. An infinite one has no arithmetic.
@@ -9,10 +9,10 @@ const ENDLESS: f64 = 1e300;
 /// The figure that lies farthest from what was measured, if all that hosts can have done to it is taken away.
 pub(crate) fn without(
     metric: &Metric,
-    figure: Figure,
+    figure: MetricFigure,
     lost: &HostTimeLost<'_>,
     window_s: f64,
-) -> Figure {
+) -> MetricFigure {
     let value = match metric.effect_of_host_gaps() {
         HostGapEffect::None => figure.value,
         HostGapEffect::Lengthens => {
@@ -28,22 +28,25 @@ pub(crate) fn without(
         HostGapEffect::CausesByFullDisk => figure.value,
         HostGapEffect::Hides => ENDLESS,
     };
-    Figure { value, ..figure }
+    MetricFigure { value, ..figure }
 }
 
 /// Metrics of a condition of which all mixtures are tried. No condition of a person has more.
 const MIXED_MAX: usize = 6;
 
 /// Figures of which each is the one or the other: hosts may have done to some of them what they did not do to the others.
-pub(crate) fn mixtures(measured: &[Figure], without: &[Figure]) -> Vec<Vec<Figure>> {
+pub(crate) fn mixtures(
+    measured: &[MetricFigure],
+    without: &[MetricFigure],
+) -> Vec<Vec<MetricFigure>> {
     let mut all = vec![Vec::new()];
     for (at, (one, other)) in measured.iter().zip(without).enumerate() {
         let both = if at < MIXED_MAX { vec![*one, *other] } else { vec![*other] };
-        let longer = |mixture: &Vec<Figure>| {
+        let longer = |mixture: &Vec<MetricFigure>| {
             let mixture = mixture.clone();
             both.iter()
                 .map(move |figure| mixture.iter().copied().chain([*figure]).collect())
-                .collect::<Vec<Vec<Figure>>>()
+                .collect::<Vec<Vec<MetricFigure>>>()
         };
         all = all.iter().flat_map(longer).collect();
     }
@@ -73,10 +76,10 @@ mod tests {
 
     #[test]
     fn each_mixture_is_tried_once() {
-        let figure = |value: f64| Figure { value, is_at_least: false };
+        let figure = |value: f64| MetricFigure { value, is_at_least: false };
         let [a, b, c, d] = [1.0, 2.0, 3.0, 4.0].map(figure);
         let found = mixtures(&[a, b], &[c, d]);
         assert_eq!(found, [vec![a, b], vec![a, d], vec![c, b], vec![c, d]]);
-        assert_eq!(mixtures(&[], &[]), [Vec::<Figure>::new()]);
+        assert_eq!(mixtures(&[], &[]), [Vec::<MetricFigure>::new()]);
     }
 }

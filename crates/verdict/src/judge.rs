@@ -1,28 +1,28 @@
 //! Judgement of every claim of a study.
 
-use record::{Ending, Paired, PlannedTrial, Trial};
-use spec::{Claim, ClaimKind, ClaimSubject, Expression, Profile, Study};
+use record::{AttemptEnding, PairingAttempt, PlannedTrial, Trial};
+use spec::{Claim, ClaimExpression, ClaimKind, ClaimSubject, Study, StudyProfile};
 use stats::{Expectation, HEADLINE_ROUNDS_MIN};
 
 use crate::claim_verdict::{ClaimFinding, ClaimMeasurement, ClaimVerdict, Verdict};
 use crate::every::TrialQuestion;
-use crate::harm::{self, Harm};
+use crate::harm::{self, HarmCount};
 use crate::name::trial_name;
-use crate::noise::{self, Noise};
+use crate::noise::{self, MetricNoise};
 use crate::{against, answer, control, doubt, every, family, left_out, paired, value};
 
 /// Everything that a study has answered so far.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Judgement {
+pub struct StudyVerdicts {
     /// The answer in one sentence.
     pub answer: String,
     /// Harm that clients suffered, whatever the study claims: it stands before everything else.
-    pub harm: Vec<Harm>,
+    pub harm: Vec<HarmCount>,
     /// One verdict for each claim, in the study's order.
     pub claims: Vec<ClaimVerdict>,
     /// By how much this machine differs from itself, for each metric that is compared; empty below
     /// two rounds.
-    pub noise: Vec<Noise>,
+    pub noise: Vec<MetricNoise>,
     /// Attempts whose figures were left out, and why.
     pub discarded: Vec<DiscardedAttempt>,
     /// The case against the run as a whole, whatever its claims say: attempts that broke and for which a
@@ -30,7 +30,7 @@ pub struct Judgement {
     pub against: Vec<String>,
 }
 
-impl Judgement {
+impl StudyVerdicts {
     /// The claims that are about what this run has planned: those that `--only` left out are not among
     /// them.
     pub fn asked(&self) -> impl Iterator<Item = &ClaimVerdict> {
@@ -75,14 +75,14 @@ pub struct DiscardedAttempt {
 }
 
 /// Judges every claim of a run. `plan` is the run's, as its record has it
-/// ([`record::Header::plan`]): what was planned and not run keeps claims about trials open. `pairs`
+/// ([`record::RecordHeader::plan`]): what was planned and not run keeps claims about trials open. `pairs`
 /// is what was measured in pairs.
 pub fn judge(
     study: &Study,
     plan: &[PlannedTrial],
     trials: &[Trial],
-    pairs: &[Paired],
-) -> Judgement {
+    pairs: &[PairingAttempt],
+) -> StudyVerdicts {
     let mut judgement = judge_at(paired::CONFIDENCE, study, plan, trials, pairs);
     leave_to_larger_profiles(study, &mut judgement.claims);
     judgement
@@ -94,14 +94,14 @@ pub(crate) fn judge_at(
     study: &Study,
     plan: &[PlannedTrial],
     trials: &[Trial],
-    pairs: &[Paired],
-) -> Judgement {
+    pairs: &[PairingAttempt],
+) -> StudyVerdicts {
     let found = |claim| found(confidence, study, claim, plan, trials, pairs);
     let (mut claims, p_values): (Vec<ClaimVerdict>, Vec<Option<f64>>) =
         study.claims.iter().map(found).unzip();
     family::correct(&mut claims, &p_values);
     control::doubt(study, plan, &mut claims);
-    Judgement {
+    StudyVerdicts {
         answer: answer::answer(study, &claims, trials),
         harm: harm::harms(trials),
         claims,
@@ -114,7 +114,7 @@ pub(crate) fn judge_at(
 /// Leaves the claims about values of a smoke run to the larger profiles: one round or a few seconds of pairs
 /// give no interval. A claim that has a verdict all the same keeps it.
 pub(crate) fn leave_to_larger_profiles(study: &Study, claims: &mut [ClaimVerdict]) {
-    if study.profile != Profile::Smoke {
+    if study.profile != StudyProfile::Smoke {
         return;
     }
     let is_too_little = |measured: &ClaimMeasurement| match measured {
@@ -141,7 +141,7 @@ pub fn judge_claim(
     study: &Study,
     claim: &Claim,
     trials: &[Trial],
-    pairs: &[Paired],
+    pairs: &[PairingAttempt],
 ) -> ClaimVerdict {
     found(paired::CONFIDENCE, study, claim, &[], trials, pairs).0
 }
@@ -153,7 +153,7 @@ fn found(
     claim: &Claim,
     plan: &[PlannedTrial],
     trials: &[Trial],
-    pairs: &[Paired],
+    pairs: &[PairingAttempt],
 ) -> (ClaimVerdict, Option<f64>) {
     let (expected, found) = match &claim.about {
         about if left_out::is_left_out(study, claim, plan) => {
@@ -200,7 +200,7 @@ fn found(
 /// The same value by whole trials, where it was not measured in pairs; none where those have none.
 fn by_trials(
     study: &Study,
-    value: &Expression,
+    value: &ClaimExpression,
     expect: Expectation,
     (plan, trials): (&[PlannedTrial], &[Trial]),
     why: &str,
@@ -216,7 +216,7 @@ fn by_trials(
 }
 
 fn discarded(trial: &Trial) -> Option<DiscardedAttempt> {
-    (trial.ending != Ending::Done).then(|| DiscardedAttempt {
+    (trial.ending != AttemptEnding::Done).then(|| DiscardedAttempt {
         number: trial.number,
         attempt: trial.attempt,
         name: trial_name(trial),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use record::{Ending, Trial};
+use record::{AttemptEnding, Trial};
 use spec::{Metric, Study, metrics};
 use stats::resolution::{self, Resolution};
 
@@ -11,7 +11,7 @@ use crate::rounds::value_of;
 /// By how much one metric of the same thing, measured twice, differs, at 95 %: what a difference
 /// must exceed to be seen.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Noise {
+pub struct MetricNoise {
     /// The metric.
     pub metric: &'static Metric,
     /// By how many percent one measurement differs from another.
@@ -21,10 +21,10 @@ pub struct Noise {
     /// Number of those rounds.
     pub rounds: usize,
     /// Source of the noise.
-    pub source: Source,
+    pub source: NoiseSource,
 }
 
-impl Noise {
+impl MetricNoise {
     /// By how much one measurement differs from another and the means of all rounds do, in words: `4.5 %`, and
     /// from 100 % on a factor, `a factor of 4.5`.
     #[must_use]
@@ -43,7 +43,7 @@ const FACTOR_MAX: f64 = 100.0;
 
 /// Source of a metric's noise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum NoiseSource {
     /// Of a true A/A: a point and its twin, measured in the same rounds. What whole rounds have in
     /// common is not in it, as it is not in a comparison of two points.
     Twin {
@@ -73,13 +73,13 @@ pub(crate) fn compared() -> impl Iterator<Item = &'static Metric> {
 }
 
 /// The noise of each metric that is compared.
-pub(crate) fn noise(study: &Study, trials: &[Trial]) -> Vec<Noise> {
+pub(crate) fn noise(study: &Study, trials: &[Trial]) -> Vec<MetricNoise> {
     compared().filter_map(|metric| noise_of(study, trials, metric)).collect()
 }
 
-fn noise_of(study: &Study, trials: &[Trial], metric: &'static Metric) -> Option<Noise> {
+fn noise_of(study: &Study, trials: &[Trial], metric: &'static Metric) -> Option<MetricNoise> {
     let by_point = by_point(study, trials, metric);
-    let noise = |found: Resolution, source: Source| Noise {
+    let noise = |found: Resolution, source: NoiseSource| MetricNoise {
         metric,
         one_percent: (found.one - 1.0) * 100.0,
         means_percent: (found.means - 1.0) * 100.0,
@@ -91,7 +91,7 @@ fn noise_of(study: &Study, trials: &[Trial], metric: &'static Metric) -> Option<
         let in_both = |round: &usize| Some((*first.get(round)?, *second.get(round)?));
         let (first, second): (Vec<f64>, Vec<f64>) = first.keys().filter_map(in_both).unzip();
         let found = resolution::of_pairs(&first, &second, CONFIDENCE).ok()?;
-        Some(noise(found, Source::Twin { point: twin.of }))
+        Some(noise(found, NoiseSource::Twin { point: twin.of }))
     });
     twin.or_else(|| {
         let repeated = by_point.values().filter(|rounds| rounds.len() >= 2);
@@ -99,7 +99,7 @@ fn noise_of(study: &Study, trials: &[Trial], metric: &'static Metric) -> Option<
             repeated.map(|rounds| rounds.values().copied().collect()).collect();
         let slices: Vec<&[f64]> = repeated.iter().map(Vec::as_slice).collect();
         let found = resolution::of_rounds(&slices, CONFIDENCE).ok()?;
-        Some(noise(found, Source::Rounds { points: slices.len() }))
+        Some(noise(found, NoiseSource::Rounds { points: slices.len() }))
     })
 }
 
@@ -110,7 +110,7 @@ fn by_point(
     metric: &Metric,
 ) -> BTreeMap<usize, BTreeMap<usize, f64>> {
     let mut by_point: BTreeMap<usize, BTreeMap<usize, f64>> = BTreeMap::new();
-    for trial in trials.iter().filter(|trial| trial.ending == Ending::Done) {
+    for trial in trials.iter().filter(|trial| trial.ending == AttemptEnding::Done) {
         // In open loop throughput is what was asked for, and its spread says nothing.
         let point = study.point(&trial.variant, &trial.scenario, &trial.axes);
         let closed = point.filter(|point| {

@@ -4,10 +4,10 @@
 //! ([`stats::sequence`]), which stays valid although measuring stopped when it was narrow enough.
 //! It is computed again from the record's series, so that the verdict rests on what was observed.
 
-use record::comparison::{Metric, Ratio, Stop, Verdict as Seen};
-use record::{Doubt, Ending, Paired, Series, Sort};
-use spec::{Expression, Study};
-use stats::{Expectation, Interval, sequence};
+use record::comparison::{ComparedMetric, ComparisonStop, FigureVerdict as Seen, MetricRatio};
+use record::{AttemptEnding, FigureClass, FigureDoubt, PairingAttempt, RatioSeries};
+use spec::{ClaimExpression, Study};
+use stats::{ConfidenceInterval, Expectation, sequence};
 
 use crate::claim_verdict::{ClaimFinding, ClaimMeasurement, Verdict};
 
@@ -19,21 +19,25 @@ const THRESHOLD: f64 = 0.03;
 
 /// The reason why a quotient was not measured in pairs although its study asks for them: this machine has no
 /// room for the servers of both points. None where pairs were tried, or are not there yet.
-pub(crate) fn missing(study: &Study, value: &Expression, pairs: &[Paired]) -> Option<String> {
+pub(crate) fn missing(
+    study: &Study,
+    value: &ClaimExpression,
+    pairs: &[PairingAttempt],
+) -> Option<String> {
     let (above, below) = value.ratio()?;
     let (above, below) = (value.references()[above].point, value.references()[below].point);
-    let is_meant = |paired: &&Paired| is_of(study, paired, [above, below]);
+    let is_meant = |paired: &&PairingAttempt| is_of(study, paired, [above, below]);
     // What one attempt found is not undone by another one that was skipped.
     let mut why = None;
     for paired in pairs.iter().filter(is_meant) {
-        let Ending::Skipped(_) = &paired.ending else { return None };
+        let AttemptEnding::Skipped(_) = &paired.ending else { return None };
         why = Some(paired.ending.why().to_owned());
     }
     why
 }
 
 /// True if these are the pairs of the point of a numerator and that of a denominator.
-fn is_of(study: &Study, paired: &Paired, [above, below]: [usize; 2]) -> bool {
+fn is_of(study: &Study, paired: &PairingAttempt, [above, below]: [usize; 2]) -> bool {
     study.point(&paired.above, &paired.scenario, &paired.axes) == Some(above)
         && study.point(&paired.below, paired.scenario_below(), paired.axes_below()) == Some(below)
 }
@@ -42,9 +46,9 @@ fn is_of(study: &Study, paired: &Paired, [above, below]: [usize; 2]) -> bool {
 pub(crate) fn judge(
     confidence: f64,
     study: &Study,
-    value: &Expression,
+    value: &ClaimExpression,
     expect: Expectation,
-    pairs: &[Paired],
+    pairs: &[PairingAttempt],
 ) -> ClaimFinding {
     let nothing = |why: String| ClaimFinding {
         measured: ClaimMeasurement::Nothing,
@@ -56,19 +60,19 @@ pub(crate) fn judge(
         return nothing("it is no quotient of two figures".to_owned());
     };
     let (above, below) = (&value.references()[above], &value.references()[below]);
-    let is_meant = |paired: &&Paired| is_of(study, paired, [above.point, below.point]);
+    let is_meant = |paired: &&PairingAttempt| is_of(study, paired, [above.point, below.point]);
     let Some(paired) = pairs.iter().filter(is_meant).max_by_key(|paired| paired.attempt) else {
         let (above, below) = (&study.points[above.point].name, &study.points[below.point].name);
         return nothing(format!("{above} and {below} were not measured in pairs"));
     };
-    if paired.ending != Ending::Done {
+    if paired.ending != AttemptEnding::Done {
         return nothing(paired.ending.why().to_owned());
     }
     if paired.shown.conditions.is_other_work {
-        return nothing(Doubt::OtherWork.words());
+        return nothing(FigureDoubt::OtherWork.words());
     }
     let part = study.points[above.point].part(&above.scope).map(|_| above.scope.as_str());
-    let series = Metric::of(above.metric).and_then(|metric| paired.series_of(metric, part));
+    let series = ComparedMetric::of(above.metric).and_then(|metric| paired.series_of(metric, part));
     let Some((series, interval)) = series.and_then(|series| {
         let shown = &paired.shown;
         let interval = series.ratio(shown.looked_at(), shown.rare.as_ref(), confidence).ok()?;
@@ -104,11 +108,11 @@ pub(crate) fn judge(
     };
     let judged = JudgedPair { paired, metric: series.metric, expect, interval, verdict };
     let mut doubts = judged.doubts();
-    let is_open = |paired: &&Paired| paired.ending.stays_open();
+    let is_open = |paired: &&PairingAttempt| paired.ending.stays_open();
     if let Some(earlier) = pairs.iter().filter(is_meant).find(is_open) {
         let (attempt, why) = (earlier.attempt, earlier.ending.why());
         let word = match earlier.ending {
-            Ending::Interrupted(_) => "was interrupted",
+            AttemptEnding::Interrupted(_) => "was interrupted",
             _ => "failed",
         };
         doubts.push(format!("attempt {attempt} {word}: {why}"));
@@ -119,16 +123,20 @@ pub(crate) fn judge(
 
 /// An interval of servers that were never restarted, widened by what instances differ by: the difference
 /// that they happen to have is the same at every look.
-fn wider(ratio: Interval, lasting: f64) -> Interval {
+fn wider(ratio: ConfidenceInterval, lasting: f64) -> ConfidenceInterval {
     if lasting == 0.0 {
         return ratio;
     }
     let from = |bound: f64| (bound / ratio.point).ln().hypot(lasting).exp();
-    Interval { low: ratio.point / from(ratio.low), high: ratio.point * from(ratio.high), ..ratio }
+    ConfidenceInterval {
+        low: ratio.point / from(ratio.low),
+        high: ratio.point * from(ratio.high),
+        ..ratio
+    }
 }
 
 /// The p-value of a bound by intervals that are [`wider`].
-fn p_value(paired: &Paired, series: &Series, point: f64, bound: f64) -> f64 {
+fn p_value(paired: &PairingAttempt, series: &RatioSeries, point: f64, bound: f64) -> f64 {
     let lasting = paired.shown.instances.lasting(series.metric);
     let distance = (point / bound).ln().abs();
     if distance <= lasting {
@@ -140,10 +148,10 @@ fn p_value(paired: &Paired, series: &Series, point: f64, bound: f64) -> f64 {
 
 /// A quotient that was measured in pairs, and its verdict.
 pub(crate) struct JudgedPair<'p> {
-    pub(crate) paired: &'p Paired,
-    pub(crate) metric: Metric,
+    pub(crate) paired: &'p PairingAttempt,
+    pub(crate) metric: ComparedMetric,
     pub(crate) expect: Expectation,
-    pub(crate) interval: Interval,
+    pub(crate) interval: ConfidenceInterval,
     pub(crate) verdict: Verdict,
 }
 
@@ -151,20 +159,20 @@ impl JudgedPair<'_> {
     /// Doubts about it.
     pub(crate) fn doubts(&self) -> Vec<String> {
         let sort = match self.metric {
-            Metric::Throughput => Sort::Rate,
-            metric if metric.quantile().is_some() => Sort::Latency,
-            _ => Sort::Use,
+            ComparedMetric::Throughput => FigureClass::Rate,
+            metric if metric.quantile().is_some() => FigureClass::Latency,
+            _ => FigureClass::Use,
         };
         let doubts = self.paired.shown.conditions.doubts().into_iter();
-        let refuses = |doubt: &Doubt| match doubt {
-            Doubt::RunDelay(share) if sort == Sort::Rate => self.is_changed_by(*share),
+        let refuses = |doubt: &FigureDoubt| match doubt {
+            FigureDoubt::RunDelay(share) if sort == FigureClass::Rate => self.is_changed_by(*share),
             doubt => doubt.refuses(sort, is_pulled(self.expect, self.verdict, &self.interval)),
         };
-        let mut doubts: Vec<String> = doubts.filter(refuses).map(Doubt::words).collect();
+        let mut doubts: Vec<String> = doubts.filter(refuses).map(FigureDoubt::words).collect();
         doubts.extend(self.reservation());
         doubts.extend(match self.paired.shown.stop {
-            Stop::Died => Some("a client of a side failed".to_owned()),
-            Stop::Interrupted => Some("it was interrupted".to_owned()),
+            ComparisonStop::Died => Some("a client of a side failed".to_owned()),
+            ComparisonStop::Interrupted => Some("it was interrupted".to_owned()),
             _ => None,
         });
         doubts
@@ -172,14 +180,14 @@ impl JudgedPair<'_> {
 
     /// What speaks against a difference of throughput.
     fn reservation(&self) -> Option<String> {
-        let Interval { point: value, low, high, confidence, n, .. } = self.interval;
+        let ConfidenceInterval { point: value, low, high, confidence, n, .. } = self.interval;
         let seen = match () {
-            () if self.metric != Metric::Throughput => return None,
+            () if self.metric != ComparedMetric::Throughput => return None,
             () if low > 1.0 => Seen::Better,
             () if high < 1.0 => Seen::Worse,
             () => return None,
         };
-        let ratio = Ratio { value, low, high, confidence, n, method: String::new() };
+        let ratio = MetricRatio { value, low, high, confidence, n, method: String::new() };
         let reservation = self.paired.shown.reservation(seen, &ratio, THRESHOLD, None)?;
         Some(reservation.words())
     }
@@ -201,18 +209,22 @@ fn without_wait(ratio: f64, share: f64) -> f64 {
     ratio * left(of_below) / left(ratio * of_below)
 }
 
-pub(crate) fn verdict_of(expect: Expectation, interval: &Interval) -> Verdict {
+pub(crate) fn verdict_of(expect: Expectation, interval: &ConfidenceInterval) -> Verdict {
     // A confidence sequence is as wide as few observations make it: no number of them is too few.
     match expect.judge(Ok(interval), 1) {
-        stats::Verdict::Holds => Verdict::Holds,
-        stats::Verdict::DoesNotHold => Verdict::DoesNotHold,
-        stats::Verdict::CannotTell(_) => Verdict::CannotTell,
+        stats::ExpectationVerdict::Holds => Verdict::Holds,
+        stats::ExpectationVerdict::DoesNotHold => Verdict::DoesNotHold,
+        stats::ExpectationVerdict::CannotTell(_) => Verdict::CannotTell,
     }
 }
 
 /// True if a verdict on a quotient with this interval may be false if the quotient is further away from 1
 /// than it seems.
-pub(crate) fn is_pulled(expect: Expectation, verdict: Verdict, interval: &Interval) -> bool {
+pub(crate) fn is_pulled(
+    expect: Expectation,
+    verdict: Verdict,
+    interval: &ConfidenceInterval,
+) -> bool {
     let (from, to) = expect.range();
     let (may_be_less, may_be_more) = (interval.low < 1.0, interval.high > 1.0);
     match verdict {
@@ -230,8 +242,8 @@ pub(crate) fn is_pulled(expect: Expectation, verdict: Verdict, interval: &Interv
 mod tests {
     use super::*;
 
-    fn interval(low: f64, high: f64) -> Interval {
-        Interval { low, high, ..Interval::exact((low * high).sqrt(), 8) }
+    fn interval(low: f64, high: f64) -> ConfidenceInterval {
+        ConfidenceInterval { low, high, ..ConfidenceInterval::exact((low * high).sqrt(), 8) }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Rates that were asked for and not reached.
 
-use record::{Ending, Trial};
+use record::{AttemptEnding, Trial};
 use spec::Study;
 
 use crate::name::trial_name;
@@ -26,7 +26,11 @@ pub struct MissedRate {
 /// count. Trials whose timeline disturbs clients are left out: a workload whose server was killed misses its
 /// rate as the study intends.
 pub fn missed_rates(study: &Study, trials: &[Trial]) -> Vec<MissedRate> {
-    trials.iter().filter(|trial| trial.ending == Ending::Done).flat_map(|t| of(study, t)).collect()
+    trials
+        .iter()
+        .filter(|trial| trial.ending == AttemptEnding::Done)
+        .flat_map(|t| of(study, t))
+        .collect()
 }
 
 fn of(study: &Study, trial: &Trial) -> Vec<MissedRate> {
@@ -58,9 +62,11 @@ fn of(study: &Study, trial: &Trial) -> Vec<MissedRate> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use record::{Counts, Moment, PlannedTrial, PublishedWay, Window, WorkloadResult};
-    use spec::{Folder, Profile};
-    use stats::Latency;
+    use record::{
+        MeasuredWindow, Moment, PlannedTrial, PublishedWay, TransactionCounts, WorkloadResult,
+    };
+    use spec::{StudyFolder, StudyProfile};
+    use stats::LatencyHistogram;
 
     use super::*;
 
@@ -92,12 +98,15 @@ expect = "> 0"
     #[test]
     fn a_rate_is_missed_where_nothing_was_meant_to_disturb_it() {
         let files = [
-            (Folder::STUDY.to_owned(), STUDY.to_owned()),
+            (StudyFolder::STUDY.to_owned(), STUDY.to_owned()),
             ("read.sql".to_owned(), "SELECT 1;\n".to_owned()),
         ];
-        let folder =
-            Folder { name: "rates".to_owned(), files: BTreeMap::from(files), is_private: false };
-        let study = Study::parse(&folder, Profile::Smoke).unwrap();
+        let folder = StudyFolder {
+            name: "rates".to_owned(),
+            files: BTreeMap::from(files),
+            is_private: false,
+        };
+        let study = Study::parse(&folder, StudyProfile::Smoke).unwrap();
         let check = |scenario: &str, expected: &[&str]| {
             let planned = study.trials(None).into_iter();
             let mut planned =
@@ -106,23 +115,23 @@ expect = "> 0"
             let mut trial =
                 PlannedTrial::new(&planned, &study.points[planned.point].name).attempt(1);
             let (load_began, open, close) = (Moment(0), Moment(0), Moment(4_000_000_000));
-            trial.window = Some(Window { load_began, open, close });
+            trial.window = Some(MeasuredWindow { load_began, open, close });
             let result = |transactions, never_started| WorkloadResult {
                 name: String::new(),
                 clients: 1,
-                counts: Counts { transactions, ..Counts::default() },
-                counts_total: Counts::default(),
+                counts: TransactionCounts { transactions, ..TransactionCounts::default() },
+                counts_total: TransactionCounts::default(),
                 unknown: 0,
-                latency: Latency::default(),
-                open: Latency::default(),
+                latency: LatencyHistogram::default(),
+                open: LatencyHistogram::default(),
                 never_started,
-                service: Latency::default(),
-                lag: Latency::default(),
+                service: LatencyHistogram::default(),
+                lag: LatencyHistogram::default(),
                 statements: Vec::new(),
                 per_client: Vec::new(),
                 per_client_good: Vec::new(),
-                served: Latency::new(),
-                unserved: Latency::new(),
+                served: LatencyHistogram::new(),
+                unserved: LatencyHistogram::new(),
                 longest_wait_ns: 0,
                 longest_wait_is_open: false,
                 published_way: PublishedWay::default(),

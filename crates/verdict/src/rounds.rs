@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use record::{Figure, Trial};
-use spec::{Metric, Reference, Study};
+use record::{MetricFigure, Trial};
+use spec::{Metric, MetricReference, Study};
 
 use crate::attempts::{self, AttemptChoice};
 
 /// Values that an expression refers to, one row for each round in which all of them were measured.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rounds {
+pub struct RoundValues {
     /// One row a round, in their order; one value for each reference, in theirs.
     pub rows: Vec<Vec<f64>>,
     /// Rounds in which some, but not all, was measured although all of it was planned.
@@ -18,19 +18,19 @@ pub struct Rounds {
     pub at_least: Vec<String>,
 }
 
-impl Rounds {
+impl RoundValues {
     /// Collects the references' values from the attempts that count.
-    pub fn collect(study: &Study, references: &[Reference], trials: &[Trial]) -> Rounds {
-        Rounds::of(study, references, trials, AttemptChoice::Counted)
+    pub fn collect(study: &Study, references: &[MetricReference], trials: &[Trial]) -> RoundValues {
+        RoundValues::of(study, references, trials, AttemptChoice::Counted)
     }
 
     /// Collects the references' values from the chosen attempt of each trial.
     pub(crate) fn of(
         study: &Study,
-        references: &[Reference],
+        references: &[MetricReference],
         trials: &[Trial],
         which: AttemptChoice,
-    ) -> Rounds {
+    ) -> RoundValues {
         let mut by_round: BTreeMap<usize, Vec<Option<f64>>> = BTreeMap::new();
         let mut at_least = Vec::new();
         for trial in attempts::chosen(trials, which) {
@@ -61,7 +61,7 @@ impl Rounds {
                 None => incomplete += 1,
             }
         }
-        Rounds { rows, incomplete, at_least }
+        RoundValues { rows, incomplete, at_least }
     }
 }
 
@@ -72,7 +72,7 @@ pub fn value_of(trial: &Trial, metric: &Metric, scope: &str) -> Option<f64> {
 }
 
 /// The same, and whether it is only a lower bound.
-pub(crate) fn figure_of(trial: &Trial, metric: &Metric, scope: &str) -> Option<Figure> {
+pub(crate) fn figure_of(trial: &Trial, metric: &Metric, scope: &str) -> Option<MetricFigure> {
     let scopes = trial.scopes(metric)?;
     let only = || scopes.keys().next().filter(|_| scopes.len() == 1 && scope.is_empty());
     let only = only().map(String::as_str);

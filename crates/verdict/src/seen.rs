@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use record::{Trial, Witness};
+use record::{Trial, WitnessPicture};
 use terms::grouped;
 
 use crate::name::trial_name;
@@ -13,7 +13,7 @@ pub struct ClientSight<'t> {
     /// Errors by SQLSTATE, over their whole life, retried ones included.
     pub errors: BTreeMap<&'t str, u64>,
     /// The anomalies of their histories, each once: the trial with the smallest witness of it, and the witness.
-    pub anomalies: Vec<(&'t Trial, &'t Witness)>,
+    pub anomalies: Vec<(&'t Trial, &'t WitnessPicture)>,
 }
 
 /// What the clients of all attempts saw.
@@ -51,7 +51,7 @@ impl ClientSight<'_> {
         let errors = (!words.is_empty())
             .then(|| format!("errors that clients got, by SQLSTATE: {}", words.join(", ")));
         let anomalies = self.anomalies.iter().map(|(trial, witness)| {
-            let Witness { anomaly, meaning, why, .. } = witness;
+            let WitnessPicture { anomaly, meaning, why, .. } = witness;
             let (number, name) = (trial.number, trial_name(trial));
             let why = if why.is_empty() { String::new() } else { format!("; {why}") };
             format!("anomaly {anomaly} ({meaning}): trial {number}, {name}{why}")

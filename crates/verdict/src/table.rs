@@ -1,7 +1,7 @@
 //! A study's own tables, filled from its trials.
 
-use record::{Ending, Fact, Note, Trial};
-use spec::{Condition, Figure, Metric, Row, Study, Table};
+use record::{AttemptEnding, MachineFact, Note, Trial};
+use spec::{ColumnFigure, Metric, Study, StudyTable, TableRow, TrialCondition};
 
 use crate::rounds::value_of;
 use crate::value;
@@ -10,22 +10,22 @@ use crate::value;
 #[derive(Clone, Debug, PartialEq)]
 pub struct FilledTable<'s> {
     /// The table.
-    pub table: &'s Table,
+    pub table: &'s StudyTable,
     /// Its rows, those that the table made of points without a trial left out.
-    pub rows: Vec<&'s Row>,
+    pub rows: Vec<&'s TableRow>,
     /// Its cells, row by row.
-    pub cells: Vec<Vec<Cell>>,
+    pub cells: Vec<Vec<TableCell>>,
     /// Trials that it lists one by one, in the order of its rows.
-    pub listed: Vec<Listed<'s>>,
+    pub listed: Vec<ListedTrial<'s>>,
 }
 
 /// Content of a cell.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Cell {
+pub enum TableCell {
     /// Nothing was measured.
     Nothing,
     /// A value with its interval.
-    Value(stats::Interval),
+    Value(stats::ConfidenceInterval),
     /// A fact from the record.
     Fact(String),
     /// A number of trials.
@@ -63,16 +63,16 @@ impl FilledTable<'_> {
     /// True if something was measured.
     #[must_use]
     pub fn has_figures(&self) -> bool {
-        let is_empty = |cell: &Cell| matches!(cell, Cell::Nothing | Cell::Trials(0));
+        let is_empty = |cell: &TableCell| matches!(cell, TableCell::Nothing | TableCell::Trials(0));
         !self.cells.iter().flatten().all(is_empty)
     }
 }
 
 /// A trial that is listed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Listed<'s> {
+pub struct ListedTrial<'s> {
     /// Its row.
-    pub row: &'s Row,
+    pub row: &'s TableRow,
     /// Its number.
     pub number: usize,
     /// Figures of the table's columns, as far as the trial has them.
@@ -82,14 +82,18 @@ pub struct Listed<'s> {
 }
 
 /// Fills the tables of a study. Only trials that count are in them.
-pub fn tables<'s>(study: &'s Study, facts: &[Fact], trials: &[Trial]) -> Vec<FilledTable<'s>> {
+pub fn tables<'s>(
+    study: &'s Study,
+    facts: &[MachineFact],
+    trials: &[Trial],
+) -> Vec<FilledTable<'s>> {
     study.tables.iter().map(|table| fill(study, table, facts, trials)).collect()
 }
 
 fn fill<'s>(
     study: &'s Study,
-    table: &'s Table,
-    facts: &[Fact],
+    table: &'s StudyTable,
+    facts: &[MachineFact],
     trials: &[Trial],
 ) -> FilledTable<'s> {
     let (mut rows, mut cells, mut listed) = (Vec::new(), Vec::new(), Vec::new());
@@ -103,13 +107,13 @@ fn fill<'s>(
             continue;
         }
         rows.push(row);
-        let counts = |trial: &&Trial| trial.ending == Ending::Done && is_own(trial);
+        let counts = |trial: &&Trial| trial.ending == AttemptEnding::Done && is_own(trial);
         let own: Vec<&Trial> = trials.iter().filter(counts).collect();
         let figures = table.columns.iter().map(|column| match &column.figure {
-            Figure::Value(name) => {
+            ColumnFigure::Value(name) => {
                 let expression = row.values.get(name);
                 let value = expression.and_then(|one| value::estimate(study, one, trials));
-                value.map_or(Cell::Nothing, Cell::Value)
+                value.map_or(TableCell::Nothing, TableCell::Value)
             }
             figure => cell(figure, &column.of, row, facts, &own),
         });
@@ -122,40 +126,46 @@ fn fill<'s>(
 }
 
 /// A cell that rests on the row's own trials, or on a fact.
-fn cell(figure: &Figure, of: &str, row: &Row, facts: &[Fact], trials: &[&Trial]) -> Cell {
+fn cell(
+    figure: &ColumnFigure,
+    of: &str,
+    row: &TableRow,
+    facts: &[MachineFact],
+    trials: &[&Trial],
+) -> TableCell {
     let values = |metric: &Metric| -> Vec<f64> {
         trials.iter().filter_map(|trial| value_of(trial, metric, of)).collect()
     };
-    let truths = |condition: &Condition| -> Vec<bool> {
+    let truths = |condition: &TrialCondition| -> Vec<bool> {
         trials.iter().filter_map(|trial| is_true(condition, of, trial)).collect()
     };
     let of_metric = |metric, value: Option<f64>| {
-        value.map_or(Cell::Nothing, |value| Cell::Figure { metric, value })
+        value.map_or(TableCell::Nothing, |value| TableCell::Figure { metric, value })
     };
     match figure {
-        Figure::Value(_) => Cell::Nothing,
-        Figure::Fact(group) => {
+        ColumnFigure::Value(_) => TableCell::Nothing,
+        ColumnFigure::Fact(group) => {
             let fact = facts.iter().find(|fact| fact.group == *group && fact.name == row.fact);
-            fact.map_or(Cell::Nothing, |fact| Cell::Fact(fact.value.clone()))
+            fact.map_or(TableCell::Nothing, |fact| TableCell::Fact(fact.value.clone()))
         }
-        Figure::Trials(metric) => Cell::Trials(values(metric).len()),
-        Figure::Count(condition) => match truths(condition) {
-            seen if seen.is_empty() => Cell::Nothing,
-            seen => Cell::Count { count: count(&seen), of: seen.len() },
+        ColumnFigure::Trials(metric) => TableCell::Trials(values(metric).len()),
+        ColumnFigure::Count(condition) => match truths(condition) {
+            seen if seen.is_empty() => TableCell::Nothing,
+            seen => TableCell::Count { count: count(&seen), of: seen.len() },
         },
-        Figure::Rate(condition) => match truths(condition) {
-            seen if seen.is_empty() => Cell::Nothing,
+        ColumnFigure::Rate(condition) => match truths(condition) {
+            seen if seen.is_empty() => TableCell::Nothing,
             seen => {
                 let (low, high) =
                     stats::failure_rate::rates(count(&seen) as u64, seen.len() as u64);
-                Cell::Rate(low, high)
+                TableCell::Rate(low, high)
             }
         },
-        Figure::Median(metric) => of_metric(metric, stats::sample::median(&values(metric))),
-        Figure::Max(metric) => of_metric(metric, values(metric).into_iter().reduce(f64::max)),
-        Figure::Sum(metric) => match values(metric) {
-            seen if seen.is_empty() => Cell::Nothing,
-            seen => Cell::Sum {
+        ColumnFigure::Median(metric) => of_metric(metric, stats::sample::median(&values(metric))),
+        ColumnFigure::Max(metric) => of_metric(metric, values(metric).into_iter().reduce(f64::max)),
+        ColumnFigure::Sum(metric) => match values(metric) {
+            seen if seen.is_empty() => TableCell::Nothing,
+            seen => TableCell::Sum {
                 metric,
                 value: seen.iter().sum(),
                 count: seen.iter().filter(|value| **value > 0.0).count(),
@@ -165,7 +175,7 @@ fn cell(figure: &Figure, of: &str, row: &Row, facts: &[Fact], trials: &[&Trial])
     }
 }
 
-fn list<'s>(table: &Table, row: &'s Row, trial: &Trial) -> Listed<'s> {
+fn list<'s>(table: &StudyTable, row: &'s TableRow, trial: &Trial) -> ListedTrial<'s> {
     let mut figures: Vec<(&'static Metric, f64)> = Vec::new();
     for column in &table.columns {
         for metric in column.figure.metrics() {
@@ -177,11 +187,11 @@ fn list<'s>(table: &Table, row: &'s Row, trial: &Trial) -> Listed<'s> {
             }
         }
     }
-    Listed { row, number: trial.number, figures, notes: trial.notes.clone() }
+    ListedTrial { row, number: trial.number, figures, notes: trial.notes.clone() }
 }
 
 /// True if the condition holds in a trial; none if that was not measured.
-fn is_true(condition: &Condition, of: &str, trial: &Trial) -> Option<bool> {
+fn is_true(condition: &TrialCondition, of: &str, trial: &Trial) -> Option<bool> {
     let metrics = condition.metrics().iter();
     let values: Option<Vec<f64>> = metrics.map(|one| value_of(trial, one, of)).collect();
     Some(condition.is_true(&values?))

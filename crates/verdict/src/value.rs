@@ -13,11 +13,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use record::{Ending, PlannedTrial, Trial};
-use spec::{Expression, Reset, Study, metrics};
-use stats::serial::{self, Drift};
+use record::{AttemptEnding, PlannedTrial, Trial};
+use spec::{ClaimExpression, DataReset, Study, metrics};
+use stats::serial::{self, SerialDependence};
 use stats::{
-    Expectation, HEADLINE_ROUNDS_MIN, Interval, NoInterval, centre, ratio, sample, sign_test,
+    ConfidenceInterval, Expectation, HEADLINE_ROUNDS_MIN, NoInterval, centre, ratio, sample,
+    sign_test,
 };
 
 use crate::attempts::{self, AttemptChoice};
@@ -26,7 +27,7 @@ use crate::delay;
 use crate::doubt;
 use crate::gaps::RoundGaps;
 use crate::paired;
-use crate::rounds::Rounds;
+use crate::rounds::RoundValues;
 use terms::{figure, figure_with_interval};
 
 /// The confidence of every interval.
@@ -37,7 +38,7 @@ const CONFIDENCE: f64 = 0.95;
 /// cannot be told: the verdict may come from the choice.
 pub(crate) fn judge(
     study: &Study,
-    expression: &Expression,
+    expression: &ClaimExpression,
     expect: Expectation,
     plan: &[PlannedTrial],
     trials: &[Trial],
@@ -84,7 +85,7 @@ pub(crate) fn judge(
 /// computed ([`delay`]).
 fn without_delay(
     study: &Study,
-    expression: &Expression,
+    expression: &ClaimExpression,
     expect: Expectation,
     trials: &[Trial],
     found: &mut ClaimFinding,
@@ -108,7 +109,7 @@ fn without_delay(
 /// missing, it must be the same with those rounds counted as nothing.
 fn survive(
     study: &Study,
-    expression: &Expression,
+    expression: &ClaimExpression,
     expect: Expectation,
     plan: &[PlannedTrial],
     trials: &[Trial],
@@ -119,15 +120,15 @@ fn survive(
         return;
     }
     let is_same = |rows: Vec<Vec<f64>>| {
-        let rounds = Rounds { rows, incomplete: 0, at_least: Vec::new() };
+        let rounds = RoundValues { rows, incomplete: 0, at_least: Vec::new() };
         let per_round = expression.evaluate(rounds.rows.iter().map(Vec::as_slice));
         let independent = are_restarted(study, expression);
         let estimate = Estimate::of(expression, &rounds, &per_round, independent);
         let interval = estimate.as_ref().map(|one| &one.interval).map_err(|why| *why);
         let verdict = match expect.judge(interval, HEADLINE_ROUNDS_MIN) {
-            stats::Verdict::Holds => Verdict::Holds,
-            stats::Verdict::DoesNotHold => Verdict::DoesNotHold,
-            stats::Verdict::CannotTell(_) => Verdict::CannotTell,
+            stats::ExpectationVerdict::Holds => Verdict::Holds,
+            stats::ExpectationVerdict::DoesNotHold => Verdict::DoesNotHold,
+            stats::ExpectationVerdict::CannotTell(_) => Verdict::CannotTell,
         };
         verdict == found.verdict
     };
@@ -151,11 +152,16 @@ const STANDSTILL: f64 = 0.5;
 
 /// Refuses that a quotient holds where a side stood still in some rounds: the middle of the rounds
 /// does not see it.
-fn stand_still(study: &Study, expression: &Expression, trials: &[Trial], found: &mut ClaimFinding) {
+fn stand_still(
+    study: &Study,
+    expression: &ClaimExpression,
+    trials: &[Trial],
+    found: &mut ClaimFinding,
+) {
     if expression.ratio().is_none() || found.verdict != Verdict::Holds {
         return;
     }
-    let rounds = Rounds::collect(study, expression.references(), trials);
+    let rounds = RoundValues::collect(study, expression.references(), trials);
     for (index, reference) in expression.references().iter().enumerate() {
         if !reference.metric.is_speed() || reference.metric.is_latency() {
             continue;
@@ -182,13 +188,14 @@ fn stand_still(study: &Study, expression: &Expression, trials: &[Trial], found: 
 
 /// Refuses that a quotient holds where a few rounds are unlike the others, and it would not with as many of them as these
 /// rounds leave open: an interval that is not moved by them does not see what they cost.
-fn may_be_few(expect: Expectation, expression: &Expression, found: &mut ClaimFinding) {
+fn may_be_few(expect: Expectation, expression: &ClaimExpression, found: &mut ClaimFinding) {
     // Only a value has an interval that a few rounds can move.
     let ClaimMeasurement::Value { interval, per_round } = &found.measured else { return };
     if expression.ratio().is_none() || found.verdict != Verdict::Holds {
         return;
     }
-    let is_inside = |value: f64| lies(expect, &Interval::exact(value, 1)) == Verdict::Holds;
+    let is_inside =
+        |value: f64| lies(expect, &ConfidenceInterval::exact(value, 1)) == Verdict::Holds;
     let logs: Vec<f64> = per_round.iter().map(|one| one.ln()).collect();
     let unlike = sample::unlike(&logs).into_iter().map(|(round, _)| per_round[round]);
     let mut unlike: Vec<f64> = unlike.filter(|value| !is_inside(*value)).collect();
@@ -211,31 +218,33 @@ fn may_be_few(expect: Expectation, expression: &Expression, found: &mut ClaimFin
 
 /// True if the servers are restarted before each trial, as they are if topologies take turns: then
 /// the machine causes what rounds have in common beyond their own, and both sides meet it.
-fn are_restarted(study: &Study, expression: &Expression) -> bool {
+fn are_restarted(study: &Study, expression: &ClaimExpression) -> bool {
     let own = || points(expression).into_iter().map(|point| &study.points[point]);
     let first = study.points.first().map(|point| &point.topology);
     let take_turns = study.points.iter().any(|point| Some(&point.topology) != first);
-    take_turns || own().all(|point| point.data.reset != Reset::Keep)
+    take_turns || own().all(|point| point.data.reset != DataReset::Keep)
 }
 
 /// Position of an interval, however few rounds it rests on.
-fn lies(expect: Expectation, interval: &Interval) -> Verdict {
+fn lies(expect: Expectation, interval: &ConfidenceInterval) -> Verdict {
     match expect.judge(Ok(interval), 1) {
-        stats::Verdict::Holds => Verdict::Holds,
-        stats::Verdict::DoesNotHold => Verdict::DoesNotHold,
-        stats::Verdict::CannotTell(_) => Verdict::CannotTell,
+        stats::ExpectationVerdict::Holds => Verdict::Holds,
+        stats::ExpectationVerdict::DoesNotHold => Verdict::DoesNotHold,
+        stats::ExpectationVerdict::CannotTell(_) => Verdict::CannotTell,
     }
 }
 
 /// The points that an expression speaks of.
-fn points(expression: &Expression) -> BTreeSet<usize> {
+fn points(expression: &ClaimExpression) -> BTreeSet<usize> {
     expression.references().iter().map(|reference| reference.point).collect()
 }
 
 /// A verdict and the interval that it rests on.
 fn described(found: &ClaimFinding) -> String {
     match &found.measured {
-        ClaimMeasurement::Value { interval: Interval { point, low, high, .. }, .. } => {
+        ClaimMeasurement::Value {
+            interval: ConfidenceInterval { point, low, high, .. }, ..
+        } => {
             let (value, range) = figure_with_interval(*point, *low, *high);
             format!("{}, {value} {range}", found.verdict.words())
         }
@@ -249,12 +258,12 @@ fn described(found: &ClaimFinding) -> String {
 
 fn judge_chosen(
     study: &Study,
-    expression: &Expression,
+    expression: &ClaimExpression,
     expect: Expectation,
     trials: &[Trial],
     which: AttemptChoice,
 ) -> ClaimFinding {
-    let rounds = Rounds::of(study, expression.references(), trials, which);
+    let rounds = RoundValues::of(study, expression.references(), trials, which);
     if rounds.rows.is_empty() {
         let why = missing(study, expression, trials);
         return ClaimFinding {
@@ -270,7 +279,7 @@ fn judge_chosen(
     let interval = estimate.as_ref().map(|estimate| &estimate.interval).map_err(|why| *why);
     let judged = expect.judge(interval, HEADLINE_ROUNDS_MIN);
     let mut reasons = match judged {
-        stats::Verdict::CannotTell(doubt) => vec![doubt.to_string()],
+        stats::ExpectationVerdict::CannotTell(doubt) => vec![doubt.to_string()],
         _ => Vec::new(),
     };
     if let Some(drift) = estimate.as_ref().ok().and_then(|estimate| estimate.drift) {
@@ -301,9 +310,9 @@ fn judge_chosen(
     }
     let verdict = match judged {
         _ if !limits.is_empty() => Verdict::CannotTell,
-        stats::Verdict::Holds => Verdict::Holds,
-        stats::Verdict::DoesNotHold => Verdict::DoesNotHold,
-        stats::Verdict::CannotTell(_) => Verdict::CannotTell,
+        stats::ExpectationVerdict::Holds => Verdict::Holds,
+        stats::ExpectationVerdict::DoesNotHold => Verdict::DoesNotHold,
+        stats::ExpectationVerdict::CannotTell(_) => Verdict::CannotTell,
     };
     reasons.extend(limits);
     reasons.extend(checkpoints(study, expression, trials));
@@ -319,10 +328,10 @@ fn judge_chosen(
 /// A value and its interval, where there is anything to compute it from.
 pub(crate) fn estimate(
     study: &Study,
-    expression: &Expression,
+    expression: &ClaimExpression,
     trials: &[Trial],
-) -> Option<Interval> {
-    let rounds = Rounds::collect(study, expression.references(), trials);
+) -> Option<ConfidenceInterval> {
+    let rounds = RoundValues::collect(study, expression.references(), trials);
     let per_round = expression.evaluate(rounds.rows.iter().map(Vec::as_slice));
     let independent = are_restarted(study, expression);
     Estimate::of(expression, &rounds, &per_round, independent)
@@ -332,9 +341,9 @@ pub(crate) fn estimate(
 
 /// A value over rounds, and what its interval was made from.
 struct Estimate {
-    interval: Interval,
+    interval: ConfidenceInterval,
     /// Dependence between rounds, for which the interval has been widened.
-    drift: Option<Drift>,
+    drift: Option<SerialDependence>,
     /// The rounds' values on the scale.
     values: Vec<f64>,
     scale: Scale,
@@ -354,8 +363,8 @@ enum Scale {
 impl Scale {
     /// The rounds' values on the scale that an expression has.
     fn of(
-        expression: &Expression,
-        rounds: &Rounds,
+        expression: &ClaimExpression,
+        rounds: &RoundValues,
         per_round: &[f64],
     ) -> Result<(Scale, Vec<f64>), NoInterval> {
         let Some((numerator, denominator)) = expression.ratio() else {
@@ -394,8 +403,8 @@ impl Scale {
 
 impl Estimate {
     fn of(
-        expression: &Expression,
-        rounds: &Rounds,
+        expression: &ClaimExpression,
+        rounds: &RoundValues,
         per_round: &[f64],
         are_independent: bool,
     ) -> Result<Estimate, NoInterval> {
@@ -403,7 +412,8 @@ impl Estimate {
         let (interval, drift) = match values.len() < HEADLINE_ROUNDS_MIN {
             true => {
                 let middle = if scale == Scale::Log { sample::mean } else { sample::median };
-                let range = middle(&values).and_then(|point| Interval::range(point, &values));
+                let range =
+                    middle(&values).and_then(|point| ConfidenceInterval::range(point, &values));
                 (range.ok_or(NoInterval::NotFinite)?, None)
             }
             false => {
@@ -441,10 +451,10 @@ impl Estimate {
 
 /// Warning that compared windows differ in the number of checkpoints inside them, since a
 /// checkpoint costs throughput.
-fn checkpoints(study: &Study, expression: &Expression, trials: &[Trial]) -> Option<String> {
+fn checkpoints(study: &Study, expression: &ClaimExpression, trials: &[Trial]) -> Option<String> {
     let points = points(expression);
     let mut by_round: BTreeMap<usize, BTreeSet<u64>> = BTreeMap::new();
-    for trial in trials.iter().filter(|trial| trial.ending == Ending::Done) {
+    for trial in trials.iter().filter(|trial| trial.ending == AttemptEnding::Done) {
         let point = study.point(&trial.variant, &trial.scenario, &trial.axes);
         if !point.is_some_and(|point| points.contains(&point)) {
             continue;
@@ -464,9 +474,9 @@ fn checkpoints(study: &Study, expression: &Expression, trials: &[Trial]) -> Opti
 }
 
 /// Trials that lack a value, and the value.
-fn missing(study: &Study, expression: &Expression, trials: &[Trial]) -> String {
+fn missing(study: &Study, expression: &ClaimExpression, trials: &[Trial]) -> String {
     for reference in expression.references() {
-        let alone = Rounds::collect(study, std::slice::from_ref(reference), trials);
+        let alone = RoundValues::collect(study, std::slice::from_ref(reference), trials);
         if alone.rows.is_empty() {
             let name = &study.points[reference.point].name;
             return format!("no trial of {name} has {}", reference.metric.name);

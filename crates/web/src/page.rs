@@ -9,7 +9,7 @@ pub struct PageRequest<'r> {
 
 /// An answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct WebResponse {
     /// Status of HTTP, such as 200.
     pub status: u16,
     /// Content type.
@@ -18,15 +18,15 @@ pub struct Page {
     pub body: String,
 }
 
-impl Page {
+impl WebResponse {
     /// The page that was asked for.
-    pub fn found(kind: &'static str, body: String) -> Page {
-        Page { status: 200, kind, body }
+    pub fn found(kind: &'static str, body: String) -> WebResponse {
+        WebResponse { status: 200, kind, body }
     }
 
     /// A line that says why there is none.
-    pub fn refused(status: u16, why: &str) -> Page {
-        Page { status, kind: "text/plain; charset=utf-8", body: format!("{why}\n") }
+    pub fn refused(status: u16, why: &str) -> WebResponse {
+        WebResponse { status, kind: "text/plain; charset=utf-8", body: format!("{why}\n") }
     }
 }
 
@@ -35,5 +35,5 @@ impl Page {
 /// The thread of the server asks, so an answer must not wait for anything.
 pub trait PageSource: Send + Sync + 'static {
     /// The answer to a request.
-    fn answer(&self, request: PageRequest<'_>) -> Page;
+    fn answer(&self, request: PageRequest<'_>) -> WebResponse;
 }

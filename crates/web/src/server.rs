@@ -20,7 +20,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::connections::{IsServed, OpenConnections};
 use crate::names::HostNames;
-use crate::page::{Page, PageRequest, PageSource};
+use crate::page::{PageRequest, PageSource, WebResponse};
 
 /// A server of pages; it goes with this value, after the pages that it is sending.
 #[derive(Debug)]
@@ -147,31 +147,31 @@ async fn serve(stream: TcpStream, site: Arc<Site>, is_served: IsServed) {
 }
 
 impl Site {
-    fn answer(&self, request: &Request<Incoming>) -> Page {
+    fn answer(&self, request: &Request<Incoming>) -> WebResponse {
         let mut hosts = request.headers().get_all(HOST).iter();
         let host = match (hosts.next().map(HeaderValue::to_str), hosts.next()) {
             (Some(Ok(host)), None) => host,
-            _ => return Page::refused(400, "a request names one host"),
+            _ => return WebResponse::refused(400, "a request names one host"),
         };
         if !self.names.has(host) {
             let why = "ask by an address of this machine, or by a name that this server was given";
-            return Page::refused(421, why);
+            return WebResponse::refused(421, why);
         }
         // A proxy is asked for an address with a scheme and a host; this is none.
         if request.uri().authority().is_some() {
-            return Page::refused(400, "this is no proxy");
+            return WebResponse::refused(400, "this is no proxy");
         }
         if request.method() != Method::GET {
-            return Page::refused(405, "GET only");
+            return WebResponse::refused(405, "GET only");
         }
         if !request.body().is_end_stream() {
-            return Page::refused(413, "a request has no body");
+            return WebResponse::refused(413, "a request has no body");
         }
         self.source.answer(PageRequest { path: request.uri().path() })
     }
 }
 
-fn response(page: Page) -> Response<String> {
+fn response(page: WebResponse) -> Response<String> {
     let mut response = Response::new(page.body);
     *response.status_mut() =
         StatusCode::from_u16(page.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

@@ -8,16 +8,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use web::{HostNames, Page, PageRequest, PageServer, PageSource};
+use web::{HostNames, PageRequest, PageServer, PageSource, WebResponse};
 
 /// A page of a megabyte behind a path that others do not know.
 struct Owned;
 
 impl PageSource for Owned {
-    fn answer(&self, request: PageRequest<'_>) -> Page {
+    fn answer(&self, request: PageRequest<'_>) -> WebResponse {
         match request.path {
-            "/owner" => Page::found("text/html", "x".repeat(1 << 20)),
-            _ => Page::refused(404, "nothing"),
+            "/owner" => WebResponse::found("text/html", "x".repeat(1 << 20)),
+            _ => WebResponse::refused(404, "nothing"),
         }
     }
 }

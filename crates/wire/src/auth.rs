@@ -12,6 +12,6 @@ mod scram_keys;
 
 pub use key_cache::KeyCache;
 pub use md5::md5_password;
-pub use methods::{Method, MethodError, Methods};
-pub use scram::{ChannelBinding, Nonce, Scram, ScramError, ScramStep};
+pub use methods::{AuthMethod, AuthMethods, MethodError};
+pub use scram::{ChannelBinding, ScramError, ScramExchange, ScramNonce, ScramStep};
 pub use scram_keys::{ITERATIONS_LIMIT, ScramKeys};

@@ -1,6 +1,6 @@
 //! Messages of a server: every backend message, borrowed from the frame it came in.
 //!
-//! [`Message::parse`] checks the form of the whole body once; what it returns can then be read
+//! [`BackendMessage::parse`] checks the form of the whole body once; what it returns can then be read
 //! without further errors. Strings are bytes where they are in the client encoding, which the
 //! server does not promise to be UTF-8.
 
@@ -17,21 +17,21 @@ mod parameter_status;
 mod ready_for_query;
 mod row_description;
 
-pub use authentication::{Authentication, Mechanisms};
+pub use authentication::{Authentication, SaslMechanisms};
 pub use backend_key_data::{BackendKey, BackendKeyData, CancelKey};
 pub use command_complete::CommandComplete;
 pub use copy_response::CopyResponse;
-pub use data_row::{Columns, DataRow};
+pub use data_row::{DataRow, RowColumns};
 pub use error_response::{ErrorFields, ErrorResponse, ServerError};
 pub use negotiate_protocol_version::NegotiateProtocolVersion;
 pub use notification_response::NotificationResponse;
 pub use parameter_description::ParameterDescription;
 pub use parameter_status::ParameterStatus;
 pub use ready_for_query::TransactionStatus;
-pub use row_description::{Field, Fields, RowDescription};
+pub use row_description::{ResultField, ResultFields, RowDescription};
 
 use crate::cursor::Cursor;
-use crate::{Frame, ProtocolError};
+use crate::{MessageFrame, ProtocolError};
 
 pub use crate::tag;
 pub use crate::tag::name;
@@ -39,7 +39,7 @@ pub use crate::tag::name;
 /// One backend message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)] // Each variant is the protocol's message of that name; see `tag`.
-pub enum Message<'a> {
+pub enum BackendMessage<'a> {
     Authentication(Authentication<'a>),
     BackendKeyData(BackendKeyData<'a>),
     BindComplete,
@@ -66,13 +66,13 @@ pub enum Message<'a> {
     RowDescription(RowDescription<'a>),
 }
 
-impl<'a> Message<'a> {
+impl<'a> BackendMessage<'a> {
     /// Decodes `frame`.
     ///
     /// # Errors
     /// [`ProtocolError::Malformed`] when the body does not have the form of its type, and
     /// [`ProtocolError::UnknownTag`].
-    pub fn parse(frame: Frame<'a>) -> Result<Self, ProtocolError> {
+    pub fn parse(frame: MessageFrame<'a>) -> Result<Self, ProtocolError> {
         let mut body = Cursor::new(frame.tag, frame.body);
         let message = match frame.tag {
             tag::AUTHENTICATION => Self::Authentication(Authentication::parse(&mut body)?),

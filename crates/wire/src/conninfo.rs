@@ -1,8 +1,8 @@
 //! Addresses and login of a connection: libpq's conventions, all of them that a TCP or Unix socket
 //! client can honour.
 //!
-//! [`Conninfo::resolve`] takes what the user gave ([`Given`]) and where the rest may come from
-//! ([`Sources`]: the environment, the files, the operating system's user), and does no I/O of its
+//! [`Conninfo::resolve`] takes what the user gave ([`GivenParameters`]) and where the rest may come from
+//! ([`ParameterSources`]: the environment, the files, the operating system's user), and does no I/O of its
 //! own: the caller passes functions that look up a variable and read a file. A value given
 //! explicitly wins over the service file, that over the environment, that over the default.
 //!
@@ -23,24 +23,26 @@ mod uri;
 mod words;
 
 pub use error::ConninfoError;
-pub use host::{Address, Host, PasswordSource};
-pub use resolve::{FileKind, Given, SERVICE_DIRECTORY, SOCKET_DIRECTORY, Sources};
-pub use split::Split;
-pub use target::{Judgement, TargetSessionAttrs};
+pub use host::{ConninfoHost, HostAddress, PasswordSource};
+pub use resolve::{
+    ConninfoFileKind, GivenParameters, ParameterSources, SERVICE_DIRECTORY, SOCKET_DIRECTORY,
+};
+pub use split::SplitConninfo;
+pub use target::{TargetDecision, TargetSessionAttrs};
 pub use tls_settings::{ClientCertificate, TlsSettings, TlsVersion};
 pub use words::{hide_passwords, shown_word};
 
 use option::Values;
 
 use crate::ProtocolVersion;
-use crate::auth::Methods;
+use crate::auth::AuthMethods;
 use crate::startup::{ChannelBindingPolicy, Login};
 
 /// Everything that is needed to connect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conninfo {
     /// The servers to try, in this order; at least one.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<ConninfoHost>,
     /// The role.
     pub user: String,
     /// The database.
@@ -56,7 +58,7 @@ pub struct Conninfo {
     /// Policy for binding a SCRAM login to its TLS connection.
     pub channel_binding: ChannelBindingPolicy,
     /// The authentication methods to put up with.
-    pub require_auth: Methods,
+    pub require_auth: AuthMethods,
     /// The protocol version to ask for.
     pub protocol: ProtocolVersion,
     /// The protocol version to put up with.
@@ -99,12 +101,15 @@ pub struct Keepalives {
 
 impl Conninfo {
     /// Works out what to connect to.
-    pub fn resolve(given: &Given, sources: &Sources<'_>) -> Result<Self, ConninfoError> {
+    pub fn resolve(
+        given: &GivenParameters,
+        sources: &ParameterSources<'_>,
+    ) -> Result<Self, ConninfoError> {
         resolve::resolve(given, sources)
     }
 
     /// Login for `host`, which must be one of ours, when a session starts.
-    pub fn login(&self, host: &Host) -> Login {
+    pub fn login(&self, host: &ConninfoHost) -> Login {
         Login {
             user: self.user.clone(),
             database: Some(self.dbname.clone()),
@@ -125,9 +130,9 @@ impl Conninfo {
 
     /// The servers without passwords, as in `db.example.org:5432`, for messages.
     pub fn place(&self) -> String {
-        let place = |host: &Host| match &host.address {
-            Address::Unix { directory } => format!("{directory}:{}", host.port),
-            Address::Tcp { .. } => {
+        let place = |host: &ConninfoHost| match &host.address {
+            HostAddress::Unix { directory } => format!("{directory}:{}", host.port),
+            HostAddress::Tcp { .. } => {
                 let name = host.certificate_name().or(host.network_name());
                 let name = name.expect("a host without a socket has a name in the network");
                 format!("{name}:{}", host.port)

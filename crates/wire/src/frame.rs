@@ -10,14 +10,14 @@ pub const HEADER_BYTES: usize = 5;
 
 /// One whole message, borrowed from the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Frame<'a> {
+pub struct MessageFrame<'a> {
     /// The message type, such as `b'Z'`.
     pub tag: u8,
     /// Everything after the length word.
     pub body: &'a [u8],
 }
 
-impl Frame<'_> {
+impl MessageFrame<'_> {
     /// Number of bytes of the input that this frame took, its header included.
     #[inline]
     pub fn total_bytes(&self) -> usize {
@@ -30,7 +30,7 @@ impl Frame<'_> {
 /// A length that this kind of message cannot have is refused as soon as the header is there, so a
 /// caller that grows its buffer until a frame fits never grows it for garbage.
 #[inline]
-pub fn next(input: &[u8]) -> Result<Option<Frame<'_>>, ProtocolError> {
+pub fn next(input: &[u8]) -> Result<Option<MessageFrame<'_>>, ProtocolError> {
     let Some((&[tag, l0, l1, l2, l3], rest)) = input.split_first_chunk::<HEADER_BYTES>() else {
         return match input.first() {
             Some(&tag) if BODY_BYTES_LIMIT[tag as usize].is_none() => Err(unknown(tag)),
@@ -38,7 +38,7 @@ pub fn next(input: &[u8]) -> Result<Option<Frame<'_>>, ProtocolError> {
         };
     };
     let body_bytes = body_bytes(tag, u32::from_be_bytes([l0, l1, l2, l3]))?;
-    Ok(rest.get(..body_bytes).map(|body| Frame { tag, body }))
+    Ok(rest.get(..body_bytes).map(|body| MessageFrame { tag, body }))
 }
 
 /// The type and the whole length in bytes of the frame at the start of `input`, as soon as its header
@@ -110,7 +110,7 @@ mod tests {
     fn whole_frames_only() {
         let input = b"Z\0\0\0\x05IC\0\0\0\x0dSELECT 1\0";
         let first = next(input).unwrap().unwrap();
-        assert_eq!(first, Frame { tag: b'Z', body: b"I" });
+        assert_eq!(first, MessageFrame { tag: b'Z', body: b"I" });
         let second = &input[first.total_bytes()..];
         assert_eq!(next(second).unwrap().unwrap().body, b"SELECT 1\0");
         for cut in 0..second.len() {

@@ -1,7 +1,7 @@
 //! Messages of a client: each function appends one message to the caller's buffer.
 //!
 //! Nothing is allocated but by growth of that buffer. Text that is made on the spot, such as a
-//! script's variables, is written in place through [`Query`] and [`Bind`]; the message's length is
+//! script's variables, is written in place through [`QueryMessage`] and [`BindMessage`]; the message's length is
 //! filled in at the end. A message that cannot be sent (a NUL in a string, beyond the size a
 //! server takes) is an [`EncodeError`] and leaves the buffer as it was.
 
@@ -10,8 +10,8 @@ mod message;
 mod query;
 mod start;
 
-pub use bind::Bind;
-pub use query::Query;
+pub use bind::BindMessage;
+pub use query::QueryMessage;
 pub use start::{cancel_request, ssl_request, startup};
 
 use message::Builder;
@@ -42,7 +42,7 @@ pub enum EncodeError {
 
 /// A simple query; its text may hold several statements.
 pub fn query(out: &mut Vec<u8>, sql: &[u8]) -> Result<(), EncodeError> {
-    let mut query = Query::begin(out);
+    let mut query = QueryMessage::begin(out);
     query.text().extend_from_slice(sql);
     query.finish()
 }
@@ -76,7 +76,7 @@ pub fn bind<'p>(
     statement: &[u8],
     parameters: impl IntoIterator<Item = Option<&'p [u8]>>,
 ) -> Result<(), EncodeError> {
-    let mut bind = Bind::begin(out, portal, statement)?;
+    let mut bind = BindMessage::begin(out, portal, statement)?;
     for parameter in parameters {
         match parameter {
             Some(value) => bind.parameter(value),
@@ -88,14 +88,14 @@ pub fn bind<'p>(
 
 /// Kind of named object that a Describe or a Close refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Target {
+pub enum DescribeTarget {
     /// A prepared statement.
     Statement,
     /// A portal: a statement with its parameters bound.
     Portal,
 }
 
-impl Target {
+impl DescribeTarget {
     fn byte(self) -> u8 {
         match self {
             Self::Statement => b'S',
@@ -105,7 +105,7 @@ impl Target {
 }
 
 /// Asks for the form of a statement or a portal.
-pub fn describe(out: &mut Vec<u8>, target: Target, name: &[u8]) -> Result<(), EncodeError> {
+pub fn describe(out: &mut Vec<u8>, target: DescribeTarget, name: &[u8]) -> Result<(), EncodeError> {
     let mut message = Builder::begin(out, "Describe", tag::DESCRIBE);
     message.bytes(&[target.byte()]);
     message.text("name", name)?;

@@ -6,7 +6,7 @@
 //!    read into hosts to try, a user and a database.
 //! 2. [`tls`] says whether to ask for encryption and what the one-byte answer means.
 //! 3. [`startup`] takes the bytes that arrive, appends the bytes to send, and ends in a
-//!    [`startup::Session`] or in one clear error.
+//!    [`startup::SessionFacts`] or in one clear error.
 //! 4. [`frontend`] appends messages to the caller's buffer, [`frame`] finds the answers in what
 //!    arrived, and [`backend`] decodes those that matter, borrowing from the input.
 //!
@@ -29,9 +29,9 @@ mod cursor;
 mod excerpt;
 mod password;
 
-pub use backend::Message;
+pub use backend::BackendMessage;
 pub use excerpt::excerpt;
-pub use frame::Frame;
+pub use frame::MessageFrame;
 pub use password::Password;
 pub use protocol_error::ProtocolError;
 pub use protocol_version::ProtocolVersion;

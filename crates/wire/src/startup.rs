@@ -2,7 +2,7 @@
 //!
 //! A state machine without I/O. [`Startup::begin`] appends the start-up message; then the caller
 //! passes whatever has arrived to [`Startup::advance`], sends what that appends, and drops as many
-//! bytes as it consumed, until it returns a [`Session`] or an error. TLS, if any, is in place
+//! bytes as it consumed, until it returns a [`SessionFacts`] or an error. TLS, if any, is in place
 //! before (see [`crate::tls`]).
 
 mod error;
@@ -12,13 +12,15 @@ mod session;
 pub(crate) use error::FOREIGN_HINT;
 pub use error::{ConnectionLimit, StartupError};
 pub use login::{ChannelBindingPolicy, Login};
-pub use session::{Parameters, Session};
+pub use session::{ServerParameters, SessionFacts};
 
 use std::sync::Arc;
 
-use crate::auth::{ChannelBinding, KeyCache, Method, Nonce, Scram, ScramStep, md5_password};
-use crate::backend::{Authentication, Mechanisms, Message, tag};
-use crate::{Frame, ProtocolVersion, backend, frame, frontend};
+use crate::auth::{
+    AuthMethod, ChannelBinding, KeyCache, ScramExchange, ScramNonce, ScramStep, md5_password,
+};
+use crate::backend::{Authentication, BackendMessage, SaslMechanisms, tag};
+use crate::{MessageFrame, ProtocolVersion, backend, frame, frontend};
 
 /// The most that is kept of what a server reports at start-up, in bytes: its settings and its notices
 /// with all their fields. PostgreSQL reports about 400.
@@ -29,7 +31,7 @@ const REPORTED_BYTES_EACH: usize = 64;
 
 /// Channel that the start-up messages travel through.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Channel {
+pub enum StartupChannel {
     /// A Unix socket or bare TCP.
     Plain,
     /// A Unix socket that anybody may have made: no secret goes through it.
@@ -49,10 +51,10 @@ pub enum Channel {
 #[derive(Debug)]
 pub struct Startup {
     login: Arc<Login>,
-    channel: Channel,
-    nonce: Nonce,
+    channel: StartupChannel,
+    nonce: ScramNonce,
     phase: Phase,
-    session: Session,
+    session: SessionFacts,
     /// Bytes that the server's reports count for so far.
     reported_bytes: usize,
 }
@@ -64,7 +66,7 @@ enum Phase {
     /// A password in clear or an MD5 digest was sent.
     PasswordSent,
     /// A SASL exchange is under way, or done.
-    Sasl(Box<Scram>),
+    Sasl(Box<ScramExchange>),
     /// The server is satisfied; reports follow until ReadyForQuery.
     Authenticated,
 }
@@ -75,19 +77,19 @@ pub struct StartupStep {
     /// Number of bytes of the input that are done with.
     pub consumed: usize,
     /// The session, once the server is ready for queries.
-    pub session: Option<Session>,
+    pub session: Option<SessionFacts>,
 }
 
 impl Startup {
     /// Begins: appends the start-up message to `output`.
     pub fn begin(
         login: Arc<Login>,
-        channel: Channel,
-        nonce: Nonce,
+        channel: StartupChannel,
+        nonce: ScramNonce,
         output: &mut Vec<u8>,
     ) -> Result<Self, StartupError> {
         frontend::startup(output, login.protocol, login.parameters())?;
-        let session = Session::new(login.protocol);
+        let session = SessionFacts::new(login.protocol);
         Ok(Self { login, channel, nonce, phase: Phase::Begun, session, reported_bytes: 0 })
     }
 
@@ -139,35 +141,35 @@ impl Startup {
 
     fn message(
         &mut self,
-        frame: Frame<'_>,
+        frame: MessageFrame<'_>,
         keys: &mut KeyCache,
         output: &mut Vec<u8>,
-    ) -> Result<Option<Session>, StartupError> {
+    ) -> Result<Option<SessionFacts>, StartupError> {
         let authenticated = matches!(self.phase, Phase::Authenticated);
-        match Message::parse(frame)? {
-            Message::ErrorResponse(error) => {
+        match BackendMessage::parse(frame)? {
+            BackendMessage::ErrorResponse(error) => {
                 return Err(StartupError::Server(Box::new(error.to_owned())));
             }
-            Message::NoticeResponse(notice) => {
+            BackendMessage::NoticeResponse(notice) => {
                 self.count_report(frame.body.len())?;
                 self.session.notices.push(notice.to_owned());
             }
-            Message::NegotiateProtocolVersion(version) if !authenticated => {
+            BackendMessage::NegotiateProtocolVersion(version) if !authenticated => {
                 self.negotiate(version)?;
             }
-            Message::Authentication(request) if !authenticated => {
+            BackendMessage::Authentication(request) if !authenticated => {
                 self.authenticate(request, keys, output)?;
             }
-            Message::ParameterStatus(status) if authenticated => {
+            BackendMessage::ParameterStatus(status) if authenticated => {
                 self.count_report(frame.body.len())?;
                 self.session.parameters.set(status.name, status.value);
             }
-            Message::BackendKeyData(data) if authenticated => {
+            BackendMessage::BackendKeyData(data) if authenticated => {
                 self.session.backend_key = Some(data.to_owned());
             }
-            Message::ReadyForQuery(status) if authenticated => {
+            BackendMessage::ReadyForQuery(status) if authenticated => {
                 self.session.status = status;
-                let empty = Session::new(self.session.protocol);
+                let empty = SessionFacts::new(self.session.protocol);
                 return Ok(Some(std::mem::replace(&mut self.session, empty)));
             }
             _ => {
@@ -215,23 +217,23 @@ impl Startup {
         match request {
             Authentication::Ok => self.authenticated()?,
             Authentication::CleartextPassword => {
-                self.permit(Method::Password, "server requested a cleartext password")?;
+                self.permit(AuthMethod::Password, "server requested a cleartext password")?;
                 self.fresh()?;
                 frontend::password(output, self.password()?.as_bytes())?;
                 self.phase = Phase::PasswordSent;
             }
             Authentication::Md5Password { salt } => {
-                self.permit(Method::Md5, "server requested a hashed password")?;
+                self.permit(AuthMethod::Md5, "server requested a hashed password")?;
                 self.fresh()?;
                 let digest = md5_password(&self.login.user, self.password()?, salt);
                 frontend::password(output, digest.as_bytes())?;
                 self.phase = Phase::PasswordSent;
             }
             Authentication::Sasl(offered) => {
-                self.permit(Method::ScramSha256, "server requested SASL authentication")?;
+                self.permit(AuthMethod::ScramSha256, "server requested SASL authentication")?;
                 self.fresh()?;
                 self.password()?;
-                let scram = Scram::begin(self.nonce, self.binding(offered)?);
+                let scram = ScramExchange::begin(self.nonce, self.binding(offered)?);
                 let first = scram.first();
                 let mechanism = scram.mechanism().as_bytes();
                 frontend::sasl_initial_response(output, mechanism, first.as_bytes())?;
@@ -258,7 +260,7 @@ impl Startup {
             }
             Phase::Sasl(scram) => scram.mechanism() == "SCRAM-SHA-256-PLUS",
             Phase::Begun => {
-                self.permit(Method::None, "server did not complete authentication")?;
+                self.permit(AuthMethod::None, "server did not complete authentication")?;
                 false
             }
             Phase::PasswordSent | Phase::Authenticated => false,
@@ -273,12 +275,12 @@ impl Startup {
     }
 
     /// Refuses what `require_auth` leaves out, and what gives a password away unbound.
-    fn permit(&self, method: Method, reason: &'static str) -> Result<(), StartupError> {
+    fn permit(&self, method: AuthMethod, reason: &'static str) -> Result<(), StartupError> {
         if !self.login.require_auth.contains(method) {
             let required = self.login.require_auth;
             return Err(StartupError::MethodNotPermitted { required, reason });
         }
-        let gives_away = matches!(method, Method::Password | Method::Md5);
+        let gives_away = matches!(method, AuthMethod::Password | AuthMethod::Md5);
         if gives_away && self.login.channel_binding == ChannelBindingPolicy::Require {
             return Err(StartupError::ChannelBinding(
                 "channel binding required but not supported by server's authentication request",
@@ -299,12 +301,12 @@ impl Startup {
     fn password(&self) -> Result<&str, StartupError> {
         let password = self.login.password().ok_or(StartupError::PasswordMissing)?;
         match &self.channel {
-            Channel::Unvouched { why } => Err(StartupError::Unvouched(why.clone())),
-            Channel::Plain | Channel::Tls { .. } => Ok(password),
+            StartupChannel::Unvouched { why } => Err(StartupError::Unvouched(why.clone())),
+            StartupChannel::Plain | StartupChannel::Tls { .. } => Ok(password),
         }
     }
 
-    fn scram(&mut self) -> Result<&mut Scram, StartupError> {
+    fn scram(&mut self) -> Result<&mut ScramExchange, StartupError> {
         match &mut self.phase {
             Phase::Sasl(scram) => Ok(scram),
             _ => Err(StartupError::Unexpected { name: "SASL message before SASL began" }),
@@ -312,11 +314,11 @@ impl Startup {
     }
 
     /// Channel to bind the login to, given the server's offer and the channel that exists.
-    fn binding(&self, offered: Mechanisms<'_>) -> Result<ChannelBinding, StartupError> {
+    fn binding(&self, offered: SaslMechanisms<'_>) -> Result<ChannelBinding, StartupError> {
         let offers = |name: &[u8]| offered.iter().any(|mechanism| mechanism == name);
         let policy = self.login.channel_binding;
         let hash = match &self.channel {
-            Channel::Tls { server_end_point: Some(hash) }
+            StartupChannel::Tls { server_end_point: Some(hash) }
                 if policy != ChannelBindingPolicy::Disable =>
             {
                 Some(hash)
@@ -329,10 +331,10 @@ impl Startup {
             }
             _ if policy == ChannelBindingPolicy::Require => {
                 Err(StartupError::ChannelBinding(match &self.channel {
-                    Channel::Plain | Channel::Unvouched { .. } => {
+                    StartupChannel::Plain | StartupChannel::Unvouched { .. } => {
                         "channel binding required, but SSL not in use"
                     }
-                    Channel::Tls { .. } => {
+                    StartupChannel::Tls { .. } => {
                         "channel binding is required, but server did not offer an authentication \
                          method that supports channel binding"
                     }
@@ -350,8 +352,8 @@ impl Startup {
         let (method, name) = match code {
             2 => (None, "Kerberos 5"),
             6 => (None, "SCM credential"),
-            7 | 8 => (Some(Method::Gss), "GSSAPI"),
-            9 => (Some(Method::Sspi), "SSPI"),
+            7 | 8 => (Some(AuthMethod::Gss), "GSSAPI"),
+            9 => (Some(AuthMethod::Sspi), "SSPI"),
             _ => (None, "unknown"),
         };
         let refusal = method.and_then(|method| {

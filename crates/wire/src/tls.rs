@@ -47,9 +47,9 @@ impl SslMode {
     /// Ways to try one host, in order. The next one is tried, on a new connection, when the one
     /// before failed in its TLS handshake or by an error of the server before authentication was
     /// complete; not when the server has declined TLS and then refused. Unix sockets are never encrypted, whatever the mode says.
-    pub fn attempts(self, transport: Transport) -> &'static [TlsAttempt] {
+    pub fn attempts(self, transport: ByteTransport) -> &'static [TlsAttempt] {
         match (transport, self) {
-            (Transport::Unix, _) | (_, Self::Disable) => &[TlsAttempt::Plain],
+            (ByteTransport::Unix, _) | (_, Self::Disable) => &[TlsAttempt::Plain],
             (_, Self::Allow) => &[TlsAttempt::Plain, TlsAttempt::Tls],
             (_, Self::Prefer) => &[TlsAttempt::TlsOrPlain, TlsAttempt::Plain],
             (_, Self::Require | Self::VerifyCa | Self::VerifyFull) => &[TlsAttempt::Tls],
@@ -96,7 +96,7 @@ pub enum SslNegotiation {
 
 /// Transport that carries the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Transport {
+pub enum ByteTransport {
     /// A Unix socket.
     Unix,
     /// TCP.
@@ -116,7 +116,7 @@ pub enum TlsAttempt {
 
 /// Continuation after the server's answer to an SSLRequest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Continuation {
+pub enum TlsContinuation {
     /// The TLS handshake, from the next byte on.
     Handshake,
     /// The start-up message, without encryption.
@@ -154,16 +154,19 @@ impl NegotiationError {
 
 /// Meaning of the answer to an SSLRequest; `None` when it has not arrived.
 ///
-/// `input` must be all that has arrived: on [`Continuation::Plain`] and [`Continuation::Handshake`] that is
+/// `input` must be all that has arrived: on [`TlsContinuation::Plain`] and [`TlsContinuation::Handshake`] that is
 /// exactly one byte, to be dropped.
-pub fn answer(attempt: TlsAttempt, input: &[u8]) -> Result<Option<Continuation>, NegotiationError> {
+pub fn answer(
+    attempt: TlsAttempt,
+    input: &[u8],
+) -> Result<Option<TlsContinuation>, NegotiationError> {
     let Some((&first, rest)) = input.split_first() else {
         return Ok(None);
     };
     let answer = match first {
-        b'S' => Continuation::Handshake,
+        b'S' => TlsContinuation::Handshake,
         b'N' if attempt == TlsAttempt::Tls => return Err(NegotiationError::Unsupported),
-        b'N' => Continuation::Plain,
+        b'N' => TlsContinuation::Plain,
         b'E' => return Err(NegotiationError::ErrorResponse),
         other => return Err(NegotiationError::Invalid(other)),
     };
@@ -178,8 +181,8 @@ mod tests {
     fn modes_and_what_they_try() {
         let check = |mode: &str, expected: &[TlsAttempt]| {
             let mode: SslMode = mode.parse().unwrap();
-            assert_eq!(mode.attempts(Transport::Tcp), expected);
-            assert_eq!(mode.attempts(Transport::Unix), [TlsAttempt::Plain]);
+            assert_eq!(mode.attempts(ByteTransport::Tcp), expected);
+            assert_eq!(mode.attempts(ByteTransport::Unix), [TlsAttempt::Plain]);
         };
         check("disable", &[TlsAttempt::Plain]);
         check("allow", &[TlsAttempt::Plain, TlsAttempt::Tls]);

@@ -35,7 +35,7 @@ pub use reservoir::{CALLS_MAX, CallSample, ValueRow};
 pub use snapshot::{CallFilter, StatementsSnapshot};
 pub use sql::{
     QueryText, ReadStatement, StatementFingerprint, TEXT_MAX, TextLiteral, TransactionWord,
-    Unreadable, read,
+    UnreadableSql, read,
 };
 pub use tally::{
     CallOrigin, CallTotals, GroupedStatement, StatementProtocol, StatementTally, TextVariant,

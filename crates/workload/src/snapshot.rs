@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::error::WorkloadError;
 use crate::log::{SourceMoment, moment};
-use crate::sql::{ReadStatement, Unreadable, read};
+use crate::sql::{ReadStatement, UnreadableSql, read};
 use crate::tally::{CallOrigin, CallTotals, StatementTally};
 use crate::treatment::{LeftOut, UtilityCommand};
 
@@ -235,8 +235,8 @@ impl StatementsSnapshot {
         for row in self.rows {
             let is_hidden = hidden(&row);
             let read = match &row.query {
-                None => Err(Unreadable::NoText),
-                Some(_) if is_hidden => Err(Unreadable::Hidden),
+                None => Err(UnreadableSql::NoText),
+                Some(_) if is_hidden => Err(UnreadableSql::Hidden),
                 Some(text) => read(text),
             };
             if !row.is_top_level {
@@ -355,9 +355,10 @@ mod tests {
         assert_eq!(tally.statements.len(), 1);
         assert_eq!(tally.nested.calls, 4);
         assert_eq!(tally.transaction_control.calls, 9);
-        let reasons: Vec<(Unreadable, u64)> =
+        let reasons: Vec<(UnreadableSql, u64)> =
             tally.unreadable.iter().map(|(why, amount)| (*why, amount.calls)).collect();
-        let expected = [(Unreadable::NoText, 1), (Unreadable::Hidden, 2), (Unreadable::NotSql, 3)];
+        let expected =
+            [(UnreadableSql::NoText, 1), (UnreadableSql::Hidden, 2), (UnreadableSql::NotSql, 3)];
         assert_eq!(reasons, expected);
         assert_eq!(tally.total().calls, 21, "nested statements count in their callers");
         assert!(!format!("{tally:?}").contains("secret99"));

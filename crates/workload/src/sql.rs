@@ -83,7 +83,7 @@ pub enum TransactionWord {
 
 /// The reason why a text could not be read. It has no part of the text, which may hold a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
-pub enum Unreadable {
+pub enum UnreadableSql {
     /// The source has no text.
     #[error("no text in the source (NULL)")]
     NoText,
@@ -110,7 +110,7 @@ pub enum Unreadable {
 }
 
 /// Reads the statements of a text.
-pub fn read(text: &str) -> Result<Vec<ReadStatement>, Unreadable> {
+pub fn read(text: &str) -> Result<Vec<ReadStatement>, UnreadableSql> {
     let tree = parsed(text)?;
     let mut found = Vec::new();
     for raw in &tree.stmts {
@@ -118,7 +118,7 @@ pub fn read(text: &str) -> Result<Vec<ReadStatement>, Unreadable> {
         let start = usize::try_from(raw.stmt_location).unwrap_or(0);
         let length = usize::try_from(raw.stmt_len).ok().filter(|length| *length > 0);
         let end = length.map_or(text.len(), |length| start + length);
-        let slice = text.get(start..end).ok_or(Unreadable::NotSql)?;
+        let slice = text.get(start..end).ok_or(UnreadableSql::NotSql)?;
         let Some(node) = raw.stmt.as_ref().and_then(|node| node.node.as_ref()) else { continue };
         found.push(of_node(node, slice, start)?);
     }
@@ -126,18 +126,18 @@ pub fn read(text: &str) -> Result<Vec<ReadStatement>, Unreadable> {
 }
 
 /// The tree of a text.
-pub(crate) fn parsed(text: &str) -> Result<ParseResult, Unreadable> {
+pub(crate) fn parsed(text: &str) -> Result<ParseResult, UnreadableSql> {
     if text.len() > TEXT_MAX {
-        return Err(Unreadable::TooLong);
+        return Err(UnreadableSql::TooLong);
     }
     let result = pg_query::parse(text, 0).map_err(|error| match error {
-        pg_query::Error::Decode(_) => Unreadable::TooDeep,
+        pg_query::Error::Decode(_) => UnreadableSql::TooDeep,
         // The parser's words may quote the text, and decide nothing but this.
         pg_query::Error::Parse(words) if words == "stack depth limit exceeded" => {
-            Unreadable::TooDeep
+            UnreadableSql::TooDeep
         }
-        _ if looks_cut(text) => Unreadable::Cut,
-        _ => Unreadable::NotSql,
+        _ if looks_cut(text) => UnreadableSql::Cut,
+        _ => UnreadableSql::NotSql,
     })?;
     Ok(result.protobuf)
 }
@@ -150,7 +150,7 @@ fn looks_cut(text: &str) -> bool {
         || length >= 128 && (length.is_power_of_two() || (length + 1).is_power_of_two())
 }
 
-fn of_node(node: &NodeEnum, slice: &str, start: usize) -> Result<ReadStatement, Unreadable> {
+fn of_node(node: &NodeEnum, slice: &str, start: usize) -> Result<ReadStatement, UnreadableSql> {
     Ok(match node {
         NodeEnum::SelectStmt(_)
         | NodeEnum::InsertStmt(_)
@@ -160,9 +160,9 @@ fn of_node(node: &NodeEnum, slice: &str, start: usize) -> Result<ReadStatement, 
         | NodeEnum::CallStmt(_) => ReadStatement::Query(query(slice, start)?),
         NodeEnum::PrepareStmt(prepare) => {
             let inner = prepare.query.as_ref().and_then(|node| node.node.as_ref());
-            let inner = inner.ok_or(Unreadable::NotSql)?;
+            let inner = inner.ok_or(UnreadableSql::NotSql)?;
             // Its constants get numbers of their own behind the real parameters.
-            let inner = inner.deparse(Default::default()).map_err(|_| Unreadable::NotSql)?;
+            let inner = inner.deparse(Default::default()).map_err(|_| UnreadableSql::NotSql)?;
             let mut query = query(&inner, 0)?;
             query.is_prepared = true;
             // Their places are those of a text that no source has.
@@ -210,10 +210,10 @@ fn literal(node: &Option<NodeEnum>) -> Option<String> {
 }
 
 /// Normalises a statement that a load can run; `start` is its place in the source.
-fn query(slice: &str, start: usize) -> Result<QueryText, Unreadable> {
-    let normalised = pg_query::normalize(slice).map_err(|_| Unreadable::NotSql)?;
-    let before = pg_query::scan_tokens(slice).map_err(|_| Unreadable::NotSql)?;
-    let after = pg_query::scan_tokens(&normalised).map_err(|_| Unreadable::NotSql)?;
+fn query(slice: &str, start: usize) -> Result<QueryText, UnreadableSql> {
+    let normalised = pg_query::normalize(slice).map_err(|_| UnreadableSql::NotSql)?;
+    let before = pg_query::scan_tokens(slice).map_err(|_| UnreadableSql::NotSql)?;
+    let after = pg_query::scan_tokens(&normalised).map_err(|_| UnreadableSql::NotSql)?;
     let squashed = squashed(&normalised, &after);
     let numbers: Vec<u32> = before
         .iter()
@@ -226,10 +226,10 @@ fn query(slice: &str, start: usize) -> Result<QueryText, Unreadable> {
     let tree = parsed(&normalised)?;
     let node = tree.stmts.first().and_then(|raw| raw.stmt.as_ref());
     let is_call = node.is_some_and(|node| matches!(node.node, Some(NodeEnum::CallStmt(_))));
-    let text = pg_query::deparse(&tree, Default::default()).map_err(|_| Unreadable::NotSql)?;
+    let text = pg_query::deparse(&tree, Default::default()).map_err(|_| UnreadableSql::NotSql)?;
     let options =
         FingerprintOptions::FULL_RELNAME.bits() | FingerprintOptions::RANGEVAR_PG17_COMPAT.bits();
-    let key = pg_query::fingerprint(&text, 0, options).map_err(|_| Unreadable::NotSql)?;
+    let key = pg_query::fingerprint(&text, 0, options).map_err(|_| UnreadableSql::NotSql)?;
     Ok(QueryText {
         key: StatementFingerprint(key.value),
         text,
@@ -422,7 +422,7 @@ mod tests {
 
     #[test]
     fn what_is_no_query_is_known_by_its_command_alone() {
-        let check = |text: &str, expected: Result<&str, Unreadable>| {
+        let check = |text: &str, expected: Result<&str, UnreadableSql>| {
             let found = read(text).map(|found| match &found[..] {
                 [ReadStatement::Utility(utility)] => utility.command.clone(),
                 [ReadStatement::Transaction(word)] => format!("{word:?}"),
@@ -440,12 +440,12 @@ mod tests {
         check("begin", Ok("Begin"));
         check("execute q(1, 'x', null)", Ok("[Some(\"1\"), Some(\"x\"), None]"));
         check("prepare transaction 'secret99'", Ok("two-phase commit"));
-        check("selekt 1", Err(Unreadable::NotSql));
-        check("select 'unclosed", Err(Unreadable::NotSql));
-        check(&format!("select {}", vec!["a"; 200].join("||")), Err(Unreadable::TooDeep));
-        check(&format!("select {}", "not ".repeat(9000)), Err(Unreadable::NotSql));
-        check(&"x".repeat(TEXT_MAX + 1), Err(Unreadable::TooLong));
-        check(&format!("select '{}", "x".repeat(1023 - 8)), Err(Unreadable::Cut));
+        check("selekt 1", Err(UnreadableSql::NotSql));
+        check("select 'unclosed", Err(UnreadableSql::NotSql));
+        check(&format!("select {}", vec!["a"; 200].join("||")), Err(UnreadableSql::TooDeep));
+        check(&format!("select {}", "not ".repeat(9000)), Err(UnreadableSql::NotSql));
+        check(&"x".repeat(TEXT_MAX + 1), Err(UnreadableSql::TooLong));
+        check(&format!("select '{}", "x".repeat(1023 - 8)), Err(UnreadableSql::Cut));
     }
 
     #[test]

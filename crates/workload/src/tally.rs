@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::reservoir::{CallSample, ValueRow};
-use crate::sql::{QueryText, StatementFingerprint, Unreadable};
+use crate::sql::{QueryText, StatementFingerprint, UnreadableSql};
 use crate::treatment::UtilityCommand;
 
 /// Different lengths of lists of one statement that are kept apart.
@@ -118,7 +118,7 @@ pub struct StatementTally {
     /// Commands that no script has.
     pub left_out: BTreeMap<UtilityCommand, CallTotals>,
     /// Texts that could not be read.
-    pub unreadable: BTreeMap<Unreadable, CallTotals>,
+    pub unreadable: BTreeMap<UnreadableSql, CallTotals>,
     /// Statements inside functions, whose time is counted in their callers as well.
     pub nested: CallTotals,
     /// Facts about the sources that a reader of the answer must know.

@@ -47,7 +47,7 @@ pub(crate) struct GuardRunArguments {
     /// Show what is exposed, since when, and what the guard has decided, as OpenMetrics: an address to
     /// serve it at, or a file
     #[arg(long, value_name = "IP:PORT[,NAME…]")]
-    pub(crate) metrics: Option<openmetrics::Destination>,
+    pub(crate) metrics: Option<openmetrics::MetricsDestination>,
     /// Command for the shell at each change; the event is its input, as JSON, and $PGRIG_EVENT is its
     /// kind
     #[arg(long, value_name = "COMMAND")]
@@ -76,7 +76,7 @@ fn grace(text: &str) -> Result<Duration, String> {
     let grace = read.and_then(|read| Duration::try_from(read).ok());
     let grace =
         grace.ok_or_else(|| format!("\"{text}\" is not a duration; say it as in 10s or 500ms"))?;
-    let least = guard::Policy::GRACE_MIN;
+    let least = guard::GuardPolicy::GRACE_MIN;
     match grace >= least {
         true => Ok(grace),
         false => Err(format!("the least is {} s", least.as_secs())),

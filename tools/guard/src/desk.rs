@@ -1,7 +1,7 @@
 //! The desk of a running guard: everybody who is told what it does. A person reads lines, a program reads
 //! JSON, Prometheus reads figures, systemd reads that it lives, and a command of the operator's is run.
 
-use guard::{Event, GuardObserver, GuardPulse};
+use guard::{GuardEvent, GuardObserver, GuardPulse};
 use openmetrics::Publisher;
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ impl GuardDesk {
 }
 
 impl GuardObserver for GuardDesk {
-    fn tell(&mut self, event: &Event) {
+    fn tell(&mut self, event: &GuardEvent) {
         self.has_begun = true;
         let now = jiff::Timestamp::now();
         terminal::narrate(format_args!(
@@ -76,7 +76,7 @@ impl GuardObserver for GuardDesk {
             hook.run(event.kind(), line.to_string());
         }
         self.figures.count(event);
-        if matches!(event, Event::Guarding { .. } | Event::Standby)
+        if matches!(event, GuardEvent::Guarding { .. } | GuardEvent::Standby)
             && let Some(service) = &mut self.service
         {
             service.ready();
@@ -92,23 +92,23 @@ impl GuardObserver for GuardDesk {
     }
 }
 
-fn as_json(event: &Event, now: jiff::Timestamp) -> Value {
+fn as_json(event: &GuardEvent, now: jiff::Timestamp) -> Value {
     let mut line = json!(event);
     line["at"] = json!(now.to_string());
     line
 }
 
-fn style(event: &Event) -> anstyle::Style {
+fn style(event: &GuardEvent) -> anstyle::Style {
     match event {
-        Event::Changing { confirmations: 0, .. } | Event::NoRecord { .. } => BAD,
-        Event::Changing { .. }
-        | Event::NotInForce { .. }
-        | Event::Lost { .. }
-        | Event::NotReplayed { .. }
-        | Event::FileFault { .. }
-        | Event::Waiting { .. }
-        | Event::WouldChange { .. } => UNSURE,
-        Event::Closed { .. } => GOOD,
+        GuardEvent::Changing { confirmations: 0, .. } | GuardEvent::NoRecord { .. } => BAD,
+        GuardEvent::Changing { .. }
+        | GuardEvent::NotInForce { .. }
+        | GuardEvent::Lost { .. }
+        | GuardEvent::NotReplayed { .. }
+        | GuardEvent::FileFault { .. }
+        | GuardEvent::Waiting { .. }
+        | GuardEvent::WouldChange { .. } => UNSURE,
+        GuardEvent::Closed { .. } => GOOD,
         _ => anstyle::Style::new(),
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use guard::{Event, GuardPulse};
-use openmetrics::{Kind, Text};
+use guard::{GuardEvent, GuardPulse};
+use openmetrics::{FamilyType, MetricsText};
 
 /// Everything that is shown; the counters begin with the guard.
 #[derive(Default)]
@@ -39,14 +39,16 @@ struct Open {
 }
 
 impl GuardFigures {
-    pub(crate) fn count(&mut self, event: &Event) {
+    pub(crate) fn count(&mut self, event: &GuardEvent) {
         *self.events.entry(event.kind()).or_default() += 1;
     }
 
     pub(crate) fn look(&mut self, pulse: &GuardPulse<'_>) {
         let primary = pulse.primary.as_ref().map(|primary| {
             let wal = u64::from(primary.look.wal);
-            let named = |setting: &server::Setting| (setting.to_string(), setting.confirmations());
+            let named = |setting: &server::SyncStandbysSetting| {
+                (setting.to_string(), setting.confirmations())
+            };
             let standbys = primary.look.standbys.iter().map(|one| {
                 let behind = one.flush.map(|flush| wal.saturating_sub(flush.into()));
                 (one.name.clone(), one.streams, behind)
@@ -77,7 +79,7 @@ impl GuardFigures {
     }
 
     pub(crate) fn text(&self) -> String {
-        let mut text = Text::default();
+        let mut text = MetricsText::default();
         let Now { is_connected, primary, windows, open } = &self.now;
         let bit = |is_so: bool| Some(u8::from(is_so));
         let help = "1 if the server has answered the last look.";
@@ -115,7 +117,7 @@ impl GuardFigures {
         let oldest = primary.as_ref().map(|primary| primary.oldest_s);
         text.gauge("guard_oldest_commit_wait_seconds", help, oldest);
         let help = "The settings of synchronous_standby_names.";
-        let mut settings = text.family("guard_setting", Kind::Info, help);
+        let mut settings = text.family("guard_setting", FamilyType::Info, help);
         if let Some(primary) = primary {
             let labels = [("asked", &*primary.asked.0), ("in_force", &*primary.in_force.0)];
             settings.sample(&labels, 1);
@@ -124,7 +126,7 @@ impl GuardFigures {
         let help = "Exposure windows in the record.";
         text.gauge("guard_windows", help, Some(*windows));
         let help = "Events since the guard began, by kind, as in the lines of --json.";
-        let mut events = text.family("guard_events", Kind::Counter, help);
+        let mut events = text.family("guard_events", FamilyType::Counter, help);
         for kind in DECISIONS {
             // A kind of event that has not happened was counted no time.
             events.sample(&[("event", kind)], self.events.get(kind).copied().unwrap_or(0));
@@ -136,7 +138,7 @@ impl GuardFigures {
     }
 
     /// Standbys of one name share a sample, as no two may have the same labels: that of the nearest one.
-    fn standbys(&self, text: &mut Text) {
+    fn standbys(&self, text: &mut MetricsText) {
         let standbys = self.now.primary.as_ref().map_or(&[][..], |primary| &primary.standbys);
         let mut named: BTreeMap<&str, (bool, Option<u64>)> = BTreeMap::new();
         for (name, streams, behind) in standbys {
@@ -144,12 +146,12 @@ impl GuardFigures {
             *one = (one.0 || *streams, [one.1, *behind].into_iter().flatten().min());
         }
         let help = "1 if a connected standby streams, 0 if it catches up.";
-        let mut streaming = text.family("guard_standby_streaming", Kind::Gauge, help);
+        let mut streaming = text.family("guard_standby_streaming", FamilyType::Gauge, help);
         for (name, (streams, _)) in &named {
             streaming.sample(&[("standby", name)], u8::from(*streams));
         }
         let help = "WAL that the primary has flushed and a connected standby has not.";
-        let mut lag = text.family("guard_standby_behind_bytes", Kind::Gauge, help);
+        let mut lag = text.family("guard_standby_behind_bytes", FamilyType::Gauge, help);
         for (name, (_, behind)) in &named {
             if let Some(behind) = behind {
                 lag.sample(&[("standby", name)], *behind);
@@ -165,7 +167,7 @@ const DECISIONS: [&str; 5] = ["adopted", "changing", "closed", "lost", "no_recor
 mod tests {
     use std::time::Duration;
 
-    use guard::{PrimaryPulse, PrimaryState, Standby, SyncState};
+    use guard::{PrimaryPulse, PrimaryState, SyncState, WalSenderRow};
 
     use super::*;
 
@@ -178,7 +180,7 @@ mod tests {
             "timeline":1,"why":"because"}"#
                 .replace('\n', "");
         let windows = guard::windows(&format!("{line}\n")).unwrap();
-        let standby = |flush: &str| Standby {
+        let standby = |flush: &str| WalSenderRow {
             pid: 1,
             name: "a".to_owned(),
             streams: true,
@@ -197,7 +199,7 @@ mod tests {
         };
         let asked = "ANY 2 (a, b)".parse().unwrap();
         let mut figures = GuardFigures::default();
-        figures.count(&Event::Adopted { setting: String::new(), place: None });
+        figures.count(&GuardEvent::Adopted { setting: String::new(), place: None });
         figures.look(&GuardPulse {
             is_connected: true,
             primary: Some(PrimaryPulse {

@@ -13,7 +13,7 @@ mod status;
 
 use clap::Args;
 use console::{CommandComplaint, ProgramExit};
-use guard::{Options, Policy};
+use guard::{GuardOptions, GuardPolicy};
 
 pub use crate::arguments::GuardArguments;
 use crate::arguments::{GuardCommand, GuardRunArguments};
@@ -50,10 +50,10 @@ fn run(arguments: &GuardRunArguments) -> Result<ProgramExit, CommandComplaint> {
                     brain; if there is none, say --no-automatic-failover";
         return Err(CommandComplaint::new(what).hinted(Some(hint)));
     }
-    let options = Options {
+    let options = GuardOptions {
         server: address(&arguments.conninfo)?,
         state: arguments.state.clone(),
-        policy: Policy { grace: arguments.grace },
+        policy: GuardPolicy { grace: arguments.grace },
         dry_run: arguments.dry_run,
     };
     // However it ends, the next guard goes on from there.

@@ -14,7 +14,7 @@ use clap::Args;
 use console::terminal::{self, FAINT, styled};
 use console::{CommandComplaint, ProgramExit};
 use serde_json::json;
-use server::Urgency;
+use server::StopUrgency;
 use shard::{Batch, Cluster, Error, Event, Moves, NodeChange, NodeConfig, Options};
 
 pub use crate::arguments::ShardArguments;
@@ -144,7 +144,7 @@ fn moved(
 ) -> Result<MoveTotals, ClusterFailure> {
     let control = console::interrupted(|| {});
     cluster.hear(&control);
-    let is_stopped = || control.urgency() != Urgency::None;
+    let is_stopped = || control.urgency() != StopUrgency::None;
     let mut moved = MoveTotals::default();
     let mut tell = |event: &Event<'_>| moved.hear(event);
     act(&mut Moves::new(cluster, options.clone(), &mut tell, &is_stopped))?;

@@ -5,11 +5,11 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crash::{BLOCK_BYTES, Cursor, DiskState, Flushes, Map};
+use crash::{BLOCK_BYTES, DiskState, FileMap, FlushEffect, StateCursor};
 use fault::disk::{copy_image, write_image};
 use record::KeptExploration;
 use site::Site;
-use spec::{Check, DataPart, Disk};
+use spec::{Check, DataPart, DiskKind};
 
 use crate::error::Error;
 use crate::explore::damage::DamageQueries;
@@ -53,8 +53,8 @@ pub fn again(
     });
     let name = check.and_then(|explore| explore.node.clone());
     let name = name.unwrap_or_else(|| before.point.data.node.clone());
-    let disk = before.point.topology.node(&name).map_or(Disk::Plain, |node| node.disk);
-    let Disk::CutBlock { lying, sector_bytes, .. } = disk else {
+    let disk = before.point.topology.node(&name).map_or(DiskKind::Plain, |node| node.disk);
+    let DiskKind::CutBlock { lying, sector_bytes, .. } = disk else {
         return Err(no_state());
     };
     let server =
@@ -84,8 +84,8 @@ pub fn again(
         before,
         disk,
         log: &log,
-        map: &Map::default(),
-        flushes: if lying { Flushes::Lying } else { Flushes::Honest },
+        map: &FileMap::default(),
+        flushes: if lying { FlushEffect::Lying } else { FlushEffect::Honest },
         sector_bytes: u64::from(sector_bytes),
         contents: &contents,
         bases: &bases,
@@ -95,7 +95,7 @@ pub fn again(
         ledger: &ledger,
         origin_ns: listed.origin_ns,
     };
-    let (patch, ledger) = explored.state(&mut Cursor::new(&log, explored.flushes), state);
+    let (patch, ledger) = explored.state(&mut StateCursor::new(&log, explored.flushes), state);
     let mut images = Vec::new();
     for (number, ((_, size_bytes), base)) in disk.parts().into_iter().zip(&bases).enumerate() {
         let (path, to) = (place.join("image.patch"), place.join(format!("state{number}.image")));
@@ -133,7 +133,7 @@ fn copied(images: &[(DataPart, &PathBuf)], to: &Path) -> Result<Vec<PathBuf>, Er
 fn unpack(packed: LogFile, contents: &Path, image: &Path, size_bytes: u64) -> Result<(), Error> {
     let path = packed.path.clone();
     let log = read_logs(vec![packed], contents, LOG_ITEMS_MAX)?;
-    let pieces = || log.entries.iter().flat_map(crash::Entry::pieces);
+    let pieces = || log.entries.iter().flat_map(crash::LoggedRequest::pieces);
     let is_beyond = |piece: &crash::BlockPiece| piece.block >= size_bytes.div_ceil(BLOCK_BYTES);
     if pieces().any(is_beyond) {
         return Err(Error::BeyondDisk { path, size_bytes });
@@ -166,9 +166,11 @@ const LOG_ITEMS_MAX: usize = 8 << 20;
 #[cfg(fuzzing)]
 pub fn read_list(list: &str, log: &[u8]) {
     let listed = KeptStateList::parse(list);
-    let Ok(log) = crash::Log::read_within(&mut &log[..], &mut Vec::new(), 10_000) else { return };
-    for flushes in [Flushes::Honest, Flushes::Lying] {
-        let mut cursor = Cursor::new(&log, flushes);
+    let Ok(log) = crash::DiskLog::read_within(&mut &log[..], &mut Vec::new(), 10_000) else {
+        return;
+    };
+    for flushes in [FlushEffect::Honest, FlushEffect::Lying] {
+        let mut cursor = StateCursor::new(&log, flushes);
         for (state, _) in listed.states.values().filter(|(state, _)| state.cut <= log.entries.len())
         {
             assert_eq!(state.to_string().parse(), Ok(state.clone()));

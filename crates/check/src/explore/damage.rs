@@ -7,7 +7,7 @@ use postgres::SimpleQueryMessage;
 use server::Client;
 use server::message::with_detail;
 use site::SiteNode;
-use spec::Explore;
+use spec::StateExploration;
 
 use crate::error::Error;
 use crate::explore::place::BaseFiles;
@@ -24,7 +24,7 @@ pub(super) struct DamageQueries<'e> {
 
 impl<'e> DamageQueries<'e> {
     /// Those of an exploration.
-    pub(super) fn of(explore: &'e Explore) -> DamageQueries<'e> {
+    pub(super) fn of(explore: &'e StateExploration) -> DamageQueries<'e> {
         DamageQueries {
             complaints: explore.complaints.as_deref(),
             followed: Some(&explore.followed),

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
-use crash::{BLOCK_BYTES, DiskState, Encoder};
+use crash::{BLOCK_BYTES, DiskLogEncoder, DiskState};
 use fault::disk::RequestLog;
 use spec::DataPart;
 
@@ -58,7 +58,7 @@ pub(super) struct KeptStateList {
 fn pack(image: &Path, to: &Path) -> std::io::Result<()> {
     let mut image = File::open(image)?;
     let mut packed = BufWriter::new(File::create(to)?);
-    let (mut encoder, mut out, mut at) = (Encoder::default(), Vec::new(), 0);
+    let (mut encoder, mut out, mut at) = (DiskLogEncoder::default(), Vec::new(), 0);
     encoder.begin(&mut out);
     let mut block = [0; BLOCK_BYTES as usize];
     loop {

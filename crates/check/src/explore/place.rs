@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::SystemTime;
 
-use crash::{BLOCK_BYTES, DISK_BLOCKS, FileExtent, FileKind, Log, Map, MappedFile};
+use crash::{BLOCK_BYTES, DISK_BLOCKS, DiskFileKind, DiskLog, FileExtent, FileMap, MappedFile};
 use fault::disk::{DiskFile, RequestLog};
 use site::SiteNode;
 
 /// The relations of a server's databases that the rig is in, by their files.
 #[derive(Debug, Default)]
-pub(super) struct Relations(BTreeMap<String, (FileKind, String)>);
+pub(super) struct Relations(BTreeMap<String, (DiskFileKind, String)>);
 
 /// Asks a server; one that does not answer has none.
 pub(super) fn relations(node: &SiteNode) -> Relations {
@@ -22,11 +22,11 @@ pub(super) fn relations(node: &SiteNode) -> Relations {
     let relations = rows.iter().filter_map(|row| {
         let path: Option<String> = row.get(0);
         let kind = match (row.get::<_, bool>(1), row.get::<_, bool>(2), row.get::<_, bool>(3)) {
-            (true, false, _) => FileKind::Index,
-            (true, true, _) => FileKind::ToastIndex,
-            (false, true, _) => FileKind::Toast,
-            (false, false, true) => FileKind::Sequence,
-            (false, false, false) => FileKind::Heap,
+            (true, false, _) => DiskFileKind::Index,
+            (true, true, _) => DiskFileKind::ToastIndex,
+            (false, true, _) => DiskFileKind::Toast,
+            (false, false, true) => DiskFileKind::Sequence,
+            (false, false, false) => DiskFileKind::Heap,
         };
         Some((path?, (kind, row.get(4))))
     });
@@ -46,12 +46,12 @@ pub(super) struct BaseFiles {
 /// the image, whose copying ended just before the log began.
 pub(super) fn untouched(
     recorded: &RequestLog,
-    log: &Log,
+    log: &DiskLog,
     base: &Path,
 ) -> std::io::Result<BaseFiles> {
     let since = std::fs::metadata(base)?.modified()?;
     let since_s = since.duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |at| at.as_secs_f64());
-    let pieces = log.entries.iter().flat_map(crash::Entry::pieces);
+    let pieces = log.entries.iter().flat_map(crash::LoggedRequest::pieces);
     let written: BTreeSet<u64> = pieces.map(|piece| piece.block).collect();
     let name = |file: &DiskFile| {
         let path = file.path.strip_prefix("data").unwrap_or(&file.path).to_string_lossy();
@@ -71,8 +71,8 @@ pub(super) fn untouched(
 }
 
 /// Maps where each file lay when the log of each disk began and when it ended.
-pub(super) fn map(recorded: &[RequestLog], relations: &Relations) -> Map {
-    let mut map = Map::default();
+pub(super) fn map(recorded: &[RequestLog], relations: &Relations) -> FileMap {
+    let mut map = FileMap::default();
     for (disk, recorded) in recorded.iter().enumerate() {
         let first = disk as u64 * DISK_BLOCKS;
         let ranges = recorded.journal.iter();
@@ -87,7 +87,7 @@ pub(super) fn map(recorded: &[RequestLog], relations: &Relations) -> Map {
 }
 
 /// Adds a file of the disk that begins with the block `first`.
-fn add(map: &mut Map, file: &DiskFile, first: u64, is_before: bool, relations: &Relations) {
+fn add(map: &mut FileMap, file: &DiskFile, first: u64, is_before: bool, relations: &Relations) {
     let number = map.files.len();
     for (logical, physical, length) in &file.extents {
         let (logical, length) = (*logical, *length);
@@ -111,8 +111,8 @@ fn mapped(path: String, relations: &Relations) -> MappedFile {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
     let number: String = name.chars().take_while(char::is_ascii_digit).collect();
     let relation = relations.0.get(&format!("{folder}/{number}"));
-    let kind = match (FileKind::of_path(&path), relation) {
-        (FileKind::Other, Some((kind, _))) => *kind,
+    let kind = match (DiskFileKind::of_path(&path), relation) {
+        (DiskFileKind::Other, Some((kind, _))) => *kind,
         (kind, _) => kind,
     };
     MappedFile { path, kind, relation: relation.map(|(_, name)| name.clone()) }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crash::{Cursor, Request, WriteKind};
+use crash::{StateCursor, StatePlanRequest, WriteKind};
 use fault::disk::ImagePatch;
 use record::ledger::Ledger;
 
@@ -40,9 +40,9 @@ pub(super) fn second_cuts(
     });
     let kinds: Vec<Vec<WriteKind>> = kinds.collect();
     let (flushes, sector_bytes) = (explored.flushes, explored.sector_bytes);
-    let request = Request { states: STATES, seed: number as u64, flushes, sector_bytes };
+    let request = StatePlanRequest { states: STATES, seed: number as u64, flushes, sector_bytes };
     let mut fates = Vec::new();
-    let mut cursor = Cursor::new(&log, flushes);
+    let mut cursor = StateCursor::new(&log, flushes);
     for planned in crash::plan(&log, &kinds, &request).states {
         if explored.is_over() {
             break;

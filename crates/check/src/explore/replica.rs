@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use fault::disk::ImagePatch;
 use lab::{Node, Server};
-use record::ledger::{Anomaly, Ledger};
+use record::ledger::{Ledger, LedgerAnomaly};
 use site::{NotStarted, SiteNode, start_after_cut};
 
 use crate::error::Error;
@@ -186,14 +186,14 @@ impl Replica {
             Role::Asynchronous => 0,
         };
         if lost > 0 {
-            let first = findings.examples.iter().find(|one| one.anomaly == Anomaly::Lost);
+            let first = findings.examples.iter().find(|one| one.anomaly == LedgerAnomaly::Lost);
             let first = first.map(ToString::to_string).unwrap_or_default();
             return Ok(StateFate::Lost(lost, first));
         }
         // A reader has seen a row on another server.
         let may_lack = |anomaly| match anomaly {
-            Anomaly::Lost => true,
-            Anomaly::Vanished => explored.role == Role::Asynchronous,
+            LedgerAnomaly::Lost => true,
+            LedgerAnomaly::Vanished => explored.role == Role::Asynchronous,
             _ => false,
         };
         if let Some(example) = findings.examples.iter().find(|one| !may_lack(one.anomaly)) {

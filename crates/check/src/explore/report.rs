@@ -6,7 +6,7 @@ use std::time::Duration;
 use crash::{LogCoverage, LossPattern, StatePlan, WriteKind};
 use fault::disk::RequestLog;
 use record::{Note, NoteKind};
-use spec::{Explore, metrics};
+use spec::{StateExploration, metrics};
 
 use crate::explore::fate::StateFate;
 use crate::explore::spent::ExplorationTime;
@@ -42,7 +42,12 @@ pub(super) fn figures(
 }
 
 /// The figures that claims rest on. Too few states without a failure say nothing.
-pub(super) fn verdict(explore: &Explore, node: &str, seen: &[Seen], outcome: &mut CheckOutcome) {
+pub(super) fn verdict(
+    explore: &StateExploration,
+    node: &str,
+    seen: &[Seen],
+    outcome: &mut CheckOutcome,
+) {
     let fates = || seen.iter().flat_map(|one| [&one.fate].into_iter().chain(&one.second));
     let count = |is: fn(&StateFate) -> bool| fates().filter(|fate| is(fate)).count();
     let (states, failed) = (count(|_| true), count(StateFate::has_failed));
@@ -235,7 +240,7 @@ mod tests {
     fn too_few_states_without_a_failure_say_nothing() {
         let lost = StateFate::Lost(1, "client 3".to_owned());
         let check = |fates: &[StateFate], second: &[StateFate], expected: Option<f64>| {
-            let explore = Explore {
+            let explore = StateExploration {
                 node: None,
                 states: 10,
                 least: 4,

@@ -1,6 +1,6 @@
 //! The smallest loss that still fails.
 
-use crash::{Cursor, DiskState, LostSectors, reduce};
+use crash::{DiskState, LostSectors, StateCursor, reduce};
 
 use crate::error::Error;
 use crate::explore::fate::StateFate;
@@ -29,7 +29,7 @@ impl Explored<'_> {
         let mut witnesses = Vec::new();
         for one in chosen {
             let cut = one.planned.state.cut;
-            let mut cursor = Cursor::new(self.log, self.flushes);
+            let mut cursor = StateCursor::new(self.log, self.flushes);
             let (mut failure, mut fate) = (None, one.fate.clone());
             let left = reduce(&one.planned.state.lost, ATTEMPTS_MAX, |lost: &[LostSectors]| {
                 if self.is_over() {

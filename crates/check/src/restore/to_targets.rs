@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use lab::{ArchiveTool, Node, RestoreOrder, Server, wait_until};
 use record::ledger::{BoundedMoment, Ledger, RestoredFindings, check_restored};
 use record::{Moment, Note, NoteKind};
-use server::Urgency;
+use server::StopUrgency;
 use site::{ArchiveEnd, ClockInterval, ClockLook, Site, SiteNode};
 use spec::{Metric, RestoreCheck, RestoreTimeline, metrics};
 
@@ -105,7 +105,7 @@ impl RestoreRun<'_> {
         let place = self.archive.end();
         let wanted = targets(self.restore, self.owner, &site.restorable, end.zip(place));
         for target in &wanted {
-            if self.before.control.urgency() != Urgency::None {
+            if self.before.control.urgency() != StopUrgency::None {
                 let path = self.before.ledger.to_owned();
                 return Err(record::Error::Interrupted { path }.into());
             }
@@ -193,7 +193,7 @@ impl RestoreRun<'_> {
 
     /// Holds the rows of the restored server to the ledger.
     fn judge(&self, moment: BoundedMoment) -> Result<Vec<(String, RestoredFindings)>, Error> {
-        let is_over = || self.before.control.urgency() != Urgency::None;
+        let is_over = || self.before.control.urgency() != StopUrgency::None;
         let all = ledger::rows_of_node(self.site, &self.spare, &self.ledger, self.before.point)?;
         let judged = all.into_iter().map(|(name, ledger, rows)| {
             let found = check_restored(&ledger, &rows, moment, &is_over);

@@ -12,7 +12,7 @@ use terms::{DiskFault, DiskRequest, FailingRequests, RequestKind};
 use super::error::{Error, step};
 use super::orders::{DiskError, DiskStatus, Order, RequestFailure};
 use super::serve::FAILING;
-use super::{Disk, PAUSE, PowerCutReport, UNMOUNT_TIMEOUT, parts};
+use super::{FaultyDisk, PAUSE, PowerCutReport, UNMOUNT_TIMEOUT, parts};
 
 /// A cut under way. Several disks lose their power in one moment when each of the three steps is taken
 /// for all of them.
@@ -24,9 +24,9 @@ pub struct PowerCutInProgress {
     device: DiskStatus,
 }
 
-impl Disk {
+impl FaultyDisk {
     /// Cuts the power: from now on nothing is written, and every access fails with EIO. What uses
-    /// the disk should be killed next, then [`Disk::power_off`] and [`Disk::power_on`] follow. With
+    /// the disk should be killed next, then [`FaultyDisk::power_off`] and [`FaultyDisk::power_on`] follow. With
     /// `at` the power of a block disk is cut when that request comes, or after half a minute without it.
     pub fn cut(
         &mut self,
@@ -155,7 +155,7 @@ impl Disk {
         self.tell(Order::Slow { what, from, delay_us }).map(drop)
     }
 
-    /// Ends what [`Disk::fail`], [`Disk::fail_requests`] and [`Disk::slow_from`] began.
+    /// Ends what [`FaultyDisk::fail`], [`FaultyDisk::fail_requests`] and [`FaultyDisk::slow_from`] began.
     pub fn heal(&self) -> Result<DiskStatus, Error> {
         self.expect_block("healing")?;
         self.tell(Order::Heal)

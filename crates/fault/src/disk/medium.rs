@@ -8,7 +8,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crash::{BLOCK_BYTES, DISK_BLOCKS, Overlay, SECTOR_BYTES};
+use crash::{BLOCK_BYTES, DISK_BLOCKS, SECTOR_BYTES, StateOverlay};
 
 /// The medium that holds a disk's durable content.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub struct ImagePatch {
 
 impl ImagePatch {
     /// Lays a state over this one; its contents are in that file.
-    pub fn add(&mut self, overlay: &Overlay, contents: &Path) {
+    pub fn add(&mut self, overlay: &StateOverlay, contents: &Path) {
         let file = (self.contents.len() as u64) << FILE_SHIFT;
         self.contents.push(contents.to_owned());
         for (block, sources) in overlay.blocks() {
@@ -306,13 +306,13 @@ mod tests {
         for (name, byte, offset, length) in
             [("first", 100, 1536, 9 * 512), ("second", 200, 4096, 1024)]
         {
-            let mut encoder = crash::Encoder::default();
+            let mut encoder = crash::DiskLogEncoder::default();
             let mut bytes = Vec::new();
             encoder.write(0, offset as u64, &vec![byte; length], &mut bytes);
             let mut contents = File::create(path(name)).unwrap();
-            let log = crash::Log::read(&mut bytes.as_slice(), &mut contents).unwrap();
+            let log = crash::DiskLog::read(&mut bytes.as_slice(), &mut contents).unwrap();
             let state = crash::DiskState { cut: 1, lost: Vec::new() };
-            let overlay = crash::Cursor::new(&log, crash::Flushes::Honest).overlay(&state);
+            let overlay = crash::StateCursor::new(&log, crash::FlushEffect::Honest).overlay(&state);
             patch.add(&overlay, &path(name));
             expected[offset..offset + length].fill(byte);
         }

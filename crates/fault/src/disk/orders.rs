@@ -112,7 +112,7 @@ pub struct DiskStatus {
     pub logged: u64,
     /// 1 if its power was cut.
     pub(crate) off: u64,
-    /// Requests that [`Disk::fail_requests`](super::Disk::fail_requests) has failed.
+    /// Requests that [`FaultyDisk::fail_requests`](super::Disk::fail_requests) has failed.
     pub failed: u64,
 }
 

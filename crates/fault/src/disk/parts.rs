@@ -7,17 +7,17 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use os::command::{Command, Output};
+use os::command::{ProcessCommand, ProcessOutput};
 use os::init::Init;
 use os::loop_device;
 use os::proc_files;
 use os::regular_file;
-use os::user::User;
+use os::user::SystemUser;
 use rustix::fs::{OFlags, SeekFrom};
 use rustix::io::Errno;
 use terms::FileSystem;
 
-use crate::disk::Method;
+use crate::disk::PowerCutMethod;
 use crate::disk::error::{Error, FUSE, step};
 
 /// Checks that this machine can have such a disk.
@@ -25,8 +25,8 @@ use crate::disk::error::{Error, FUSE, step};
 /// # Errors
 /// What it lacks: [`Error::NotRoot`], [`Error::NoDevice`], [`Error::NoLoopDevice`],
 /// [`Error::UnknownFileSystem`], [`Error::NoProgram`].
-pub fn check(method: &Method) -> Result<(), Error> {
-    if !User::current().is_root() {
+pub fn check(method: &PowerCutMethod) -> Result<(), Error> {
+    if !SystemUser::current().is_root() {
         return Err(Error::NotRoot);
     }
     let mut devices = vec![loop_device::CONTROL];
@@ -116,11 +116,11 @@ pub(crate) fn make_file_system(
     kind: FileSystem,
     image: &Path,
     directory: &Path,
-    owner: User,
+    owner: SystemUser,
 ) -> Result<(), Error> {
     let (program, log) = (mkfs(kind)?, directory.join("mkfs.log"));
     let _ = fs::remove_file(&log);
-    let User { uid, gid, .. } = owner;
+    let SystemUser { uid, gid, .. } = owner;
     let options = match kind {
         // Nothing is written later in the background, in the middle of a window.
         FileSystem::Ext4 | FileSystem::Ext4Writeback => format!(
@@ -128,12 +128,12 @@ pub(crate) fn make_file_system(
         ),
         FileSystem::Xfs | FileSystem::Btrfs => "-q -f".to_owned(),
     };
-    let command = Command::new(&program)
+    let command = ProcessCommand::new(&program)
         .args(options.split(' '))
         .arg(image)
         .directory("/")
-        .stdout(Output::File(log.clone()))
-        .stderr(Output::File(log.clone()));
+        .stdout(ProcessOutput::File(log.clone()))
+        .stderr(ProcessOutput::File(log.clone()));
     let ended = init.spawn(&command).and_then(|pid| init.wait(pid, MKFS_TIMEOUT));
     let exit = ended.map_err(step("running", &program))?;
     if exit.is_success() {

@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use os::command::Command;
+use os::command::ProcessCommand;
 
 use crate::disk::parts::file_system_program;
 use crate::disk::{Error, FileSystem};
@@ -13,9 +13,9 @@ use crate::disk::{Error, FileSystem};
 #[derive(Debug)]
 pub struct ImageReader {
     /// Replays the journal in the image, as mounting does.
-    pub replay: Command,
+    pub replay: ProcessCommand,
     /// Copies a directory of the image, with all that is in it, into the directory that it works in.
-    pub extract: Command,
+    pub extract: ProcessCommand,
 }
 
 impl ImageReader {
@@ -31,7 +31,8 @@ impl ImageReader {
             }
         }
         let command = |program| {
-            file_system_program(program).map(|program| Command::new(program).env("LC_ALL", "C"))
+            file_system_program(program)
+                .map(|program| ProcessCommand::new(program).env("LC_ALL", "C"))
         };
         let replay = command("e2fsck")?.args(["-y", "-E", "journal_only"]).arg(image);
         let request = format!("rdump /{directory} .");

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use crash::Encoder;
+use crash::DiskLogEncoder;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Keeps the requests of a disk. When it is dropped, the log is whole.
@@ -118,7 +118,7 @@ fn pack(
     empty: &Sender<Batch>,
     bytes: &AtomicU64,
 ) {
-    let (mut encoder, mut out) = (Encoder::default(), Vec::new());
+    let (mut encoder, mut out) = (DiskLogEncoder::default(), Vec::new());
     let mut file = io::BufWriter::with_capacity(1 << 20, file);
     let mut keep = |out: &mut Vec<u8>| {
         let total = bytes.fetch_add(out.len() as u64, Ordering::Relaxed);
@@ -169,7 +169,7 @@ const QUEUE: usize = 64;
 
 #[cfg(test)]
 mod tests {
-    use crash::{Flushes, Log, RequestOperation};
+    use crash::{DiskLog, FlushEffect, RequestOperation};
 
     use super::*;
 
@@ -189,7 +189,7 @@ mod tests {
         recorder.flush_begins();
         recorder.flush_ends(1);
         drop(recorder);
-        let log = Log::read(&mut File::open(&path).unwrap(), &mut io::sink()).unwrap();
+        let log = DiskLog::read(&mut File::open(&path).unwrap(), &mut io::sink()).unwrap();
         let letters = log.entries.iter().map(|entry| match entry.what {
             RequestOperation::Write(_) => 'w',
             RequestOperation::FlushBegins => 'b',
@@ -199,8 +199,8 @@ mod tests {
         assert_eq!(letters.collect::<String>(), "wbwwewbwebe");
         assert!(log.entries.is_sorted_by_key(|entry| entry.at_ns));
         // What the flush covers can be lost while what was on its way is kept.
-        assert_eq!(Flushes::Honest.pending(&log, 4), [0, 2, 3]);
-        assert_eq!(Flushes::Honest.pending(&log, 5), [2, 3]);
+        assert_eq!(FlushEffect::Honest.pending(&log, 4), [0, 2, 3]);
+        assert_eq!(FlushEffect::Honest.pending(&log, 5), [2, 3]);
         // What a flush is answered with is known from its end on, and such a write may be of a later moment.
         let at = |number: usize| Some(log.entries[number].at_ns);
         assert_eq!(log.moments(1), (at(1), at(1)));

@@ -10,12 +10,12 @@ use super::error::{Error, step};
 use super::orders::{DiskStatus, Order};
 use super::recorder::now_ns;
 use super::serve::{BASE, LOG};
-use super::{Disk, Method, parts};
+use super::{FaultyDisk, PowerCutMethod, parts};
 
 /// A log of the requests of a disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestLog {
-    /// The log; [`crash::Log::read`] reads it.
+    /// The log; [`crash::DiskLog::read`] reads it.
     pub log: PathBuf,
     /// The image from before it began; none for a disk that holds a state.
     pub base: Option<PathBuf>,
@@ -38,16 +38,16 @@ pub struct DiskFile {
     pub extents: Vec<(u64, u64, u64)>,
 }
 
-impl Disk {
+impl FaultyDisk {
     /// True if it is to keep a log.
     pub fn has_log(&self) -> bool {
-        matches!(self.config.method, Method::Block { log_bytes: Some(_), .. })
+        matches!(self.config.method, PowerCutMethod::Block { log_bytes: Some(_), .. })
     }
 
     /// If it was made to keep a log: makes all that was written durable, keeps its image as it is then,
     /// and keeps a log of what is asked of it from now on.
     pub fn record(&mut self, init: &Init) -> Result<(), Error> {
-        let Method::Block { log_bytes: Some(max_bytes), .. } = self.config.method else {
+        let PowerCutMethod::Block { log_bytes: Some(max_bytes), .. } = self.config.method else {
             // It was not made to keep one.
             return Ok(());
         };
@@ -83,12 +83,12 @@ impl Disk {
     pub fn end_record(&mut self, init: &Init) -> Result<RequestLog, Error> {
         self.expect_block("ending the log of")?;
         let DiskStatus { logged: bytes, .. } = self.tell(Order::Close)?;
-        if let Method::Block { log_bytes: Some(max_bytes), .. } = self.config.method
+        if let PowerCutMethod::Block { log_bytes: Some(max_bytes), .. } = self.config.method
             && bytes > max_bytes
         {
             return Err(Error::LogFull { needs_bytes: bytes, max_bytes });
         }
-        let base = matches!(self.config.method, Method::Block { .. }).then(|| self.base());
+        let base = matches!(self.config.method, PowerCutMethod::Block { .. }).then(|| self.base());
         let journal = match &base {
             Some(base) if self.config.file_system.is_ext4() => journal_blocks(base)?,
             _ => Vec::new(),
@@ -118,7 +118,7 @@ impl Disk {
         self.owner.access(find).map_err(step("looking for the files of", &root))
     }
 
-    /// Unmounts it, and has it hold the state that is in its file of [`Disk::patch_path`] when it is
+    /// Unmounts it, and has it hold the state that is in its file of [`FaultyDisk::patch_path`] when it is
     /// switched on next. Its process stays: a new one for each state would cost more than many a recovery.
     pub fn load_state(&mut self, init: &Init) -> Result<(), Error> {
         match self.process {

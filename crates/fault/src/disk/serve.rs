@@ -39,7 +39,7 @@ impl Arguments<'_> {
 }
 
 /// Becomes a disk, as `arguments` say it; returns only if it cannot be one any more. A program
-/// that starts disks calls this in the process that [`super::Program`] describes.
+/// that starts disks calls this in the process that [`super::DiskProgram`] describes.
 pub fn serve(arguments: &[OsString]) -> io::Result<()> {
     let [image, mount_point, socket, sector, honesty, patch @ ..] = arguments else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not the arguments of a disk"));

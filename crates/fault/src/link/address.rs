@@ -13,14 +13,14 @@ use rustix::fs::Mode;
 
 /// A Unix socket or a TCP address. As text, `unix:/path` or `tcp:127.0.0.1:5432`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Address {
+pub enum LinkAddress {
     /// A Unix socket.
     Unix(PathBuf),
     /// A TCP address.
     Tcp(SocketAddr),
 }
 
-impl Address {
+impl LinkAddress {
     /// Listens there; every process that can reach the socket's directory may connect.
     pub(super) fn listen(&self) -> io::Result<Listener> {
         self.listen_with(Mode::empty())
@@ -61,7 +61,7 @@ impl Address {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for LinkAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
@@ -70,7 +70,7 @@ impl fmt::Display for Address {
     }
 }
 
-impl FromStr for Address {
+impl FromStr for LinkAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -168,10 +168,10 @@ mod tests {
     #[test]
     fn addresses_are_read_as_they_are_written() {
         for text in ["unix:/tmp/a:b", "tcp:127.0.0.1:5432", "tcp:[::1]:7"] {
-            assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<LinkAddress>().unwrap().to_string(), text);
         }
         for text in ["", "unix:", "tcp:here:1", "/tmp/x"] {
-            assert!(text.parse::<Address>().is_err(), "{text}");
+            assert!(text.parse::<LinkAddress>().is_err(), "{text}");
         }
     }
 }

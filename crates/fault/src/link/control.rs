@@ -11,28 +11,28 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use terms::Direction;
 
-use crate::link::address::Address;
+use crate::link::address::LinkAddress;
 use crate::link::flow::TrafficShape;
 
 /// The Unix sockets that a relay makes for the rig: their paths begin with what is given here, and are a
 /// little longer. Only the relay's user may connect.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sockets(pub PathBuf);
+pub struct RelaySockets(pub PathBuf);
 
-impl Sockets {
+impl RelaySockets {
     /// Path of the socket on which it takes orders.
     pub fn orders(&self) -> PathBuf {
         self.with("o")
     }
 
     /// Address of an echo that is reached directly.
-    pub fn echo(&self) -> Address {
-        Address::Unix(self.with("e"))
+    pub fn echo(&self) -> LinkAddress {
+        LinkAddress::Unix(self.with("e"))
     }
 
     /// Address of the same echo, reached through the relay.
-    pub fn probe(&self) -> Address {
-        Address::Unix(self.with("p"))
+    pub fn probe(&self) -> LinkAddress {
+        LinkAddress::Unix(self.with("p"))
     }
 
     fn with(&self, suffix: &str) -> PathBuf {
@@ -89,7 +89,7 @@ pub struct RelayControl {
 
 impl RelayControl {
     /// Connects to the relay that made these sockets.
-    pub fn connect(sockets: &Sockets) -> io::Result<Self> {
+    pub fn connect(sockets: &RelaySockets) -> io::Result<Self> {
         let stream = UnixStream::connect(sockets.orders())?;
         stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
         Ok(Self { stream: BufReader::new(stream) })

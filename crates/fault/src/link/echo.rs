@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::link::address::{Address, Listener, Stream};
+use crate::link::address::{LinkAddress, Listener, Stream};
 
 /// Round-trip times of messages of one byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ impl RoundTrips {
     ///
     /// # Errors
     /// `TimedOut` or `WouldBlock` when an answer takes longer than `timeout`.
-    pub fn measure(to: &Address, count: u32, timeout: Duration) -> io::Result<Self> {
+    pub fn measure(to: &LinkAddress, count: u32, timeout: Duration) -> io::Result<Self> {
         let mut stream = file(to.connect(timeout)?, Some(timeout))?;
         let mut taken = Vec::new();
         // The first one may find caches cold and windows closed.

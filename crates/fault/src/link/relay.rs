@@ -5,25 +5,25 @@ use std::num::NonZeroU64;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use os::user::User;
+use os::user::SystemUser;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 
-use crate::link::address::{Address, Listener, Stream};
+use crate::link::address::{LinkAddress, Listener, Stream};
 use terms::Direction;
 
-use crate::link::control::{LinkCounters, Order, Sockets};
+use crate::link::control::{LinkCounters, Order, RelaySockets};
 use crate::link::echo;
 use crate::link::flow::{Flow, Line, TrafficShape};
 
 /// Serves until it is killed. `user` is whose rights it listens and connects with: its sockets lie where
 /// the servers of that user may put a link to any other socket of the system.
 pub(super) fn serve(
-    listen: &Address,
-    to: &Address,
-    sockets: &Sockets,
-    user: User,
+    listen: &LinkAddress,
+    to: &LinkAddress,
+    sockets: &RelaySockets,
+    user: SystemUser,
 ) -> io::Result<()> {
     // The kernel may otherwise be 50 µs late, to wake several sleepers at once.
     rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
@@ -33,10 +33,10 @@ pub(super) fn serve(
     thread::spawn(move || echo::serve(&echoes));
     let doors = [
         Door::open(user.access(|| listen.listen())?, to.clone(), user, Counts::Yes)?,
-        Door::open(sockets.probe().listen_alone()?, echo, User::current(), Counts::No)?,
+        Door::open(sockets.probe().listen_alone()?, echo, SystemUser::current(), Counts::No)?,
     ];
     // Last: whoever can give orders knows that the doors are open.
-    let orders = Address::Unix(sockets.orders()).listen_alone()?;
+    let orders = LinkAddress::Unix(sockets.orders()).listen_alone()?;
     orders.set_nonblocking()?;
     let relay = Relay {
         doors,
@@ -55,9 +55,9 @@ pub(super) fn serve(
 #[derive(Debug)]
 struct Door {
     listener: Listener,
-    to: Address,
+    to: LinkAddress,
     /// Who connects there.
-    user: User,
+    user: SystemUser,
     counts: Counts,
 }
 
@@ -70,7 +70,12 @@ enum Counts {
 }
 
 impl Door {
-    fn open(listener: Listener, to: Address, user: User, counts: Counts) -> io::Result<Self> {
+    fn open(
+        listener: Listener,
+        to: LinkAddress,
+        user: SystemUser,
+        counts: Counts,
+    ) -> io::Result<Self> {
         listener.set_nonblocking()?;
         Ok(Self { listener, to, user, counts })
     }

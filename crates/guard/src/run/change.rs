@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use server::Setting;
+use server::SyncStandbysSetting;
 
 use super::{Guard, GuardedPrimary};
 use crate::asked::SettingOrigin;
 use crate::books::WindowEvent;
 use crate::error::Error;
-use crate::event::{Event, called, seconds};
+use crate::event::{GuardEvent, called, seconds};
 use crate::files::FileValue;
 use crate::look::PrimaryState;
 use crate::policy::EFFECT;
@@ -48,7 +48,7 @@ impl Guard<'_> {
         };
         charge.last = format!("{} instead of {}, because {why}", called(&text), called(&from));
         let (window, confirmations) = (self.window_number(), to.confirmations());
-        self.tell(Event::Changing { from, to: text.clone(), confirmations, why, window });
+        self.tell(GuardEvent::Changing { from, to: text.clone(), confirmations, why, window });
         if is_restored {
             // Where the file has an error, the value in it would not come into force.
             match charge.asked.origin {
@@ -94,7 +94,7 @@ impl Guard<'_> {
         &mut self,
         session: &Session,
         watch: &mut GuardKnowledge,
-        to: &Setting,
+        to: &SyncStandbysSetting,
         text: &str,
         waited: &BTreeSet<&String>,
         began: Instant,
@@ -107,15 +107,15 @@ impl Guard<'_> {
             let setting = text.to_owned();
             if look.setting == *to && left == 0 {
                 let after_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-                self.tell(Event::InForce { setting, released: waited.len(), after_ms });
+                self.tell(GuardEvent::InForce { setting, released: waited.len(), after_ms });
                 return Ok(Some(look));
             }
-            if look.setting == *to && *to != Setting::Off && !is_provoked {
+            if look.setting == *to && *to != SyncStandbysSetting::Off && !is_provoked {
                 session.provoke_replies().await?;
                 is_provoked = true;
             }
             if began.elapsed() >= EFFECT {
-                self.tell(Event::NotInForce { setting, waiting: left });
+                self.tell(GuardEvent::NotInForce { setting, waiting: left });
                 return Ok(Some(look));
             }
             tokio::time::sleep(PROOF_POLL).await;

@@ -1,12 +1,12 @@
 //! Taking charge of a primary: what is asked for, what is in force, what an earlier guard has left.
 
-use server::Setting;
+use server::SyncStandbysSetting;
 
 use super::heed::reload;
 use super::{Guard, GuardedPrimary, check_for_managers};
 use crate::asked::RequestedSetting;
 use crate::error::Error;
-use crate::event::Event;
+use crate::event::GuardEvent;
 use crate::files::Edit;
 use crate::look::PrimaryState;
 use crate::row::{ConnectionFacts, ServerObservation};
@@ -87,27 +87,27 @@ impl Guard<'_> {
         }
         // Who hears of the guard may ask for its status at once.
         self.save_of(&charge, in_force.to_string());
-        self.tell(Event::Guarding {
+        self.tell(GuardEvent::Guarding {
             place: self.options.server.place(),
             version: charge.facts.version.clone(),
             asked: charge.asked.text.clone(),
             in_force: if is_lowered { in_force.to_string() } else { charge.asked.text.clone() },
             is_dry_run: self.options.dry_run,
         });
-        if charge.asked.setting == Setting::Off {
-            self.tell(Event::NothingAsked);
+        if charge.asked.setting == SyncStandbysSetting::Off {
+            self.tell(GuardEvent::NothingAsked);
         }
         let synchronous_commit = charge.facts.synchronous_commit.clone();
         if matches!(synchronous_commit.as_str(), "off" | "local") {
-            self.tell(Event::CommitsDoNotWait { synchronous_commit });
+            self.tell(GuardEvent::CommitsDoNotWait { synchronous_commit });
         }
         if charge.facts.is_remote {
-            self.tell(Event::Remote);
+            self.tell(GuardEvent::Remote);
         }
         if let Some(why) = charge.files.fault.clone() {
-            self.tell(Event::FileFault { why });
+            self.tell(GuardEvent::FileFault { why });
         }
-        self.trouble.take_if(|trouble| !matches!(trouble, Event::NoRecord { .. }));
+        self.trouble.take_if(|trouble| !matches!(trouble, GuardEvent::NoRecord { .. }));
         // What fails from here on is tried again: charge is taken.
         let cleared = self.clear(session, &mut charge, &look, is_lowered).await;
         self.charge = Some(charge);

@@ -6,12 +6,12 @@ use super::change::PROOF_POLL;
 use super::{Guard, GuardedPrimary, check_for_managers};
 use crate::asked::RequestedSetting;
 use crate::error::Error;
-use crate::event::{Event, called};
+use crate::event::{GuardEvent, called};
 use crate::files::{Edit, Files};
 use crate::look::PrimaryState;
 use crate::row::ServerObservation;
 use crate::session::Session;
-use server::Setting;
+use server::SyncStandbysSetting;
 
 /// Deeds of others that the guard has heeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Guard<'_> {
     ) -> Result<AdoptedChanges, Error> {
         let (files, traces) = session.files().await?;
         if let Some(why) = files.fault.clone().filter(|_| files.fault != charge.files.fault) {
-            self.tell(Event::FileFault { why });
+            self.tell(GuardEvent::FileFault { why });
         }
         let edit = charge.files.edit(&files, !self.options.dry_run);
         let is_edited = edit != Edit::Nothing;
@@ -98,9 +98,9 @@ impl Guard<'_> {
         charge.provoked_at = None;
         charge.last = format!("adopted {}, which another session has set", called(&asked.text));
         charge.asked = asked;
-        self.tell(Event::Adopted { setting: charge.asked.text.clone(), place });
-        if charge.asked.setting == Setting::Off {
-            self.tell(Event::NothingAsked);
+        self.tell(GuardEvent::Adopted { setting: charge.asked.text.clone(), place });
+        if charge.asked.setting == SyncStandbysSetting::Off {
+            self.tell(GuardEvent::NothingAsked);
         }
     }
 }
@@ -108,7 +108,7 @@ impl Guard<'_> {
 impl GuardedPrimary {
     /// Counts how often in a row a lowering was changed back soon: a person does that once or twice, a
     /// program each time.
-    fn count_undone(&mut self, set: &Setting) -> Result<(), Error> {
+    fn count_undone(&mut self, set: &SyncStandbysSetting) -> Result<(), Error> {
         let is_soon = self.lowered_at.take().is_some_and(|at| at.elapsed() < UNDONE_WITHIN);
         let is_undone = is_soon && *set == self.asked.setting;
         self.undone = if is_undone { self.undone + 1 } else { 0 };

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use server::Setting;
+use server::SyncStandbysSetting;
 
 use super::{Guard, GuardedPrimary, Persisted};
-use crate::books::{Entry, WindowEvent};
-use crate::event::Event;
+use crate::books::{BooksEntry, WindowEvent};
+use crate::event::GuardEvent;
 use crate::look::{Lsn, PrimaryState};
 use crate::state::GuardState;
 
@@ -32,12 +32,12 @@ impl Guard<'_> {
         charge.undone = 0;
         charge.last = format!("closed exposure window {window}: {why}");
         let confirmed_lsn = confirmed.map(|lsn| lsn.to_string());
-        self.tell(Event::Closed { window, why, confirmed_lsn });
+        self.tell(GuardEvent::Closed { window, why, confirmed_lsn });
     }
 
     /// Brings the record into line with the server: ends a window of another timeline, and opens one
     /// while the setting is lowered without. A failure is tried again at the next look.
-    pub(super) fn settle(&mut self, charge: &mut GuardedPrimary, in_force: &Setting) {
+    pub(super) fn settle(&mut self, charge: &mut GuardedPrimary, in_force: &SyncStandbysSetting) {
         self.abandon_of_other_timeline(charge);
         let is_open = self.keeps.as_ref().is_some_and(|keeps| keeps.books.open_window().is_some());
         if !is_open && *in_force != charge.asked.setting {
@@ -61,7 +61,7 @@ impl Guard<'_> {
             charge.timeline, opened.timeline
         );
         let window = opened.window;
-        let is_recorded = self.append(Entry {
+        let is_recorded = self.append(BooksEntry {
             event: WindowEvent::Closed,
             at: wall_clock(),
             in_force: charge.asked.text.clone(),
@@ -72,7 +72,7 @@ impl Guard<'_> {
             ..opened
         });
         if is_recorded {
-            self.tell(Event::Closed { window, why, confirmed_lsn: None });
+            self.tell(GuardEvent::Closed { window, why, confirmed_lsn: None });
         }
     }
 
@@ -81,13 +81,13 @@ impl Guard<'_> {
         &mut self,
         charge: &mut GuardedPrimary,
         event: WindowEvent,
-        in_force: &Setting,
+        in_force: &SyncStandbysSetting,
         confirmed: Option<Lsn>,
         wal: Option<Lsn>,
         why: String,
     ) -> bool {
         let Some(keeps) = &self.keeps else { return true };
-        let is_recorded = self.append(Entry {
+        let is_recorded = self.append(BooksEntry {
             window: keeps.books.number(),
             event,
             at: wall_clock(),
@@ -105,17 +105,17 @@ impl Guard<'_> {
         is_recorded
     }
 
-    fn append(&mut self, entry: Entry) -> bool {
+    fn append(&mut self, entry: BooksEntry) -> bool {
         let Some(keeps) = &mut self.keeps else { return true };
         match keeps.books.append(entry) {
             Ok(()) => {
                 // The state that the next look leaves tells of it.
                 keeps.saved_at = None;
-                self.trouble.take_if(|trouble| matches!(trouble, Event::NoRecord { .. }));
+                self.trouble.take_if(|trouble| matches!(trouble, GuardEvent::NoRecord { .. }));
                 true
             }
             Err(error) => {
-                self.trouble(Event::NoRecord { why: error.to_string() });
+                self.trouble(GuardEvent::NoRecord { why: error.to_string() });
                 false
             }
         }
@@ -160,7 +160,7 @@ impl Guard<'_> {
         let saved = state.save(&keeps.directory);
         let was_unsaved = std::mem::replace(&mut keeps.is_unsaved, saved.is_err());
         if let (Err(error), false) = (saved, was_unsaved) {
-            self.tell(Event::NoRecord { why: error.to_string() });
+            self.tell(GuardEvent::NoRecord { why: error.to_string() });
         }
     }
 
@@ -175,7 +175,7 @@ impl Guard<'_> {
         };
         let window = self.keeps.as_ref().and_then(|keeps| keeps.books.open_window());
         let window = window.map(|window| window.opened.window);
-        self.tell(Event::Ended { in_force, asked, window });
+        self.tell(GuardEvent::Ended { in_force, asked, window });
     }
 }
 

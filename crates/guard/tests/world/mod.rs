@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use guard::{
-    ChangeReason, GuardDecision, GuardKnowledge, Lsn, Policy, PrimaryState, SettingChange, Standby,
-    SyncState,
+    ChangeReason, GuardDecision, GuardKnowledge, GuardPolicy, Lsn, PrimaryState, SettingChange,
+    SyncState, WalSenderRow,
 };
-use server::{Method, Setting, StandbyDemand};
+use server::{StandbyDemand, SyncMethod, SyncStandbysSetting};
 
 /// How finely the world moves; the guard looks at every fifth tick.
 pub(crate) const TICK: Duration = Duration::from_millis(50);
@@ -30,7 +30,7 @@ pub(crate) enum Fate {
 #[derive(Debug)]
 pub(crate) struct Made {
     pub(crate) at: Duration,
-    pub(crate) to: Setting,
+    pub(crate) to: SyncStandbysSetting,
     pub(crate) why: ChangeReason,
 }
 
@@ -64,8 +64,10 @@ impl Server {
 }
 
 /// `SyncRepGetCandidateStandbys` of syncrep.c: what each connection is under a setting.
-fn sync_states(setting: &Setting, servers: &[Server]) -> Vec<SyncState> {
-    let Setting::Sync(demand) = setting else { return vec![SyncState::Async; servers.len()] };
+fn sync_states(setting: &SyncStandbysSetting, servers: &[Server]) -> Vec<SyncState> {
+    let SyncStandbysSetting::Sync(demand) = setting else {
+        return vec![SyncState::Async; servers.len()];
+    };
     let priority = |one: &Server| demand.priority(&one.name).filter(|_| one.is_there());
     let mut candidates: Vec<usize> =
         (0..servers.len()).filter(|index| priority(&servers[*index]).is_some()).collect();
@@ -74,17 +76,23 @@ fn sync_states(setting: &Setting, servers: &[Server]) -> Vec<SyncState> {
         let place = candidates.iter().position(|one| *one == index);
         match (place, demand.method) {
             (None, _) => SyncState::Async,
-            (Some(_), Method::Any) => SyncState::Quorum,
-            (Some(place), Method::First) if place < demand.count => SyncState::Sync,
-            (Some(_), Method::First) => SyncState::Potential,
+            (Some(_), SyncMethod::Any) => SyncState::Quorum,
+            (Some(place), SyncMethod::First) if place < demand.count => SyncState::Sync,
+            (Some(_), SyncMethod::First) => SyncState::Potential,
         }
     };
     (0..servers.len()).map(state).collect()
 }
 
 /// `SyncRepGetSyncRecPtr` of syncrep.c: up to where commits are confirmed, by one of the positions.
-fn confirmed(setting: &Setting, servers: &[Server], position: fn(&Server) -> u64) -> u64 {
-    let Setting::Sync(StandbyDemand { method, count, .. }) = setting else { return u64::MAX };
+fn confirmed(
+    setting: &SyncStandbysSetting,
+    servers: &[Server],
+    position: fn(&Server) -> u64,
+) -> u64 {
+    let SyncStandbysSetting::Sync(StandbyDemand { method, count, .. }) = setting else {
+        return u64::MAX;
+    };
     let states = sync_states(setting, servers);
     let chosen = servers.iter().zip(states);
     let chosen = chosen.filter(|(_, state)| matches!(state, SyncState::Sync | SyncState::Quorum));
@@ -92,8 +100,8 @@ fn confirmed(setting: &Setting, servers: &[Server], position: fn(&Server) -> u64
     positions.sort_unstable_by(|a, b| b.cmp(a));
     match method {
         _ if positions.len() < *count => 0,
-        Method::Any => positions[count - 1],
-        Method::First => positions.last().copied().unwrap_or(0),
+        SyncMethod::Any => positions[count - 1],
+        SyncMethod::First => positions.last().copied().unwrap_or(0),
     }
 }
 
@@ -114,10 +122,10 @@ struct Alone {
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) now: Duration,
-    pub(crate) setting: Setting,
+    pub(crate) setting: SyncStandbysSetting,
     /// What the checkpointer goes by.
     commits_wait: bool,
-    pub(crate) asked: Setting,
+    pub(crate) asked: SyncStandbysSetting,
     pub(crate) clients: usize,
     /// Every second commit waits for replay.
     pub(crate) waits_for_replay: bool,
@@ -128,7 +136,7 @@ pub(crate) struct World {
     pub(crate) disk_is_full: bool,
     pub(crate) changes: Vec<Made>,
     pub(crate) windows: Vec<Window>,
-    pub(crate) adopted: Vec<Setting>,
+    pub(crate) adopted: Vec<SyncStandbysSetting>,
     grace: Duration,
     wal: u64,
     standbys: Vec<Server>,
@@ -146,7 +154,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(setting: &str, names: &[&str], grace: Duration) -> World {
-        let setting: Setting = setting.parse().unwrap();
+        let setting: SyncStandbysSetting = setting.parse().unwrap();
         let standbys = names.iter().zip(1..).map(|(name, pid)| Server {
             name: (*name).to_owned(),
             fate: Fate::Well,
@@ -179,7 +187,7 @@ impl World {
             longest: Duration::ZERO,
             longest_replay: Duration::ZERO,
             restarts: 0,
-            watch: GuardKnowledge::new(Policy { grace }, setting),
+            watch: GuardKnowledge::new(GuardPolicy { grace }, setting),
             ticks: 0,
         }
     }
@@ -238,7 +246,7 @@ impl World {
     /// kill -9, and a new one with what is on the disk.
     pub(crate) fn restart_guard(&mut self) {
         let (confirmed, flaps) = (self.watch.confirmed(), self.watch.flaps());
-        self.watch = GuardKnowledge::new(Policy { grace: self.grace }, self.asked.clone());
+        self.watch = GuardKnowledge::new(GuardPolicy { grace: self.grace }, self.asked.clone());
         self.watch.resume(Some(self.setting.clone()), confirmed, flaps);
         if self.windows.last().is_some_and(|window| window.closed.is_none()) {
             self.watch.set_exposed();
@@ -282,7 +290,7 @@ impl World {
         }
         self.standbys.retain(|one| !one.is_left || one.is_there());
         if !self.checkpointer_is_busy {
-            self.commits_wait = self.setting != Setting::Off;
+            self.commits_wait = self.setting != SyncStandbysSetting::Off;
         }
         while self.commits.len() < self.clients {
             self.wal += 10;
@@ -311,7 +319,7 @@ impl World {
     /// Sync mode goes off only where no form of the setting would serve: each standby that is asked
     /// for lacks what has waited for the grace.
     fn check_that_no_form_serves(&self, change: &SettingChange) {
-        let Setting::Sync(demand) = &self.asked else { return };
+        let SyncStandbysSetting::Sync(demand) = &self.asked else { return };
         let old = self.commits.iter().filter(|one| self.now - one.began >= self.grace);
         let Some(first) = old.map(|one| one.lsn).min() else { return };
         let serves = |one: &&Server| {
@@ -340,7 +348,7 @@ impl World {
             GuardDecision::Adopt(setting) => self.adopted.push(setting),
             GuardDecision::Change(_) if self.disk_is_full => self.watch.unmade(),
             GuardDecision::Change(change) => {
-                if change.to == Setting::Off {
+                if change.to == SyncStandbysSetting::Off {
                     self.check_that_no_form_serves(&change);
                 }
                 if self.windows.last().is_none_or(|window| window.closed.is_some()) {
@@ -359,10 +367,10 @@ impl World {
     }
 
     /// The connected standbys, in an order that says nothing.
-    fn rows(&self) -> Vec<Standby> {
+    fn rows(&self) -> Vec<WalSenderRow> {
         let connected = self.standbys.iter().zip(sync_states(&self.setting, &self.standbys));
         let connected = connected.filter(|(one, _)| one.is_there()).rev();
-        let rows = connected.map(|(one, sync_state)| Standby {
+        let rows = connected.map(|(one, sync_state)| WalSenderRow {
             pid: one.pid,
             name: one.name.clone(),
             streams: true,

@@ -6,9 +6,10 @@ use std::io::{self, BufRead};
 use super::number::integer;
 use super::{VERSION, VERSION_BEFORE, VERSION_WITHOUT_END};
 use crate::history::{
-    Group, History, Key, Kind, List, Operation, Outcome, Session, TooLong, Transaction,
+    ElementList, History, HistorySession, HistoryTransaction, HistoryWorkload, Key, ObjectKind,
+    Operation, TooLong, TransactionOutcome,
 };
-use crate::{Fault, FaultKind};
+use crate::{FaultKind, HistoryFault};
 
 /// A file of which nothing can be judged.
 #[derive(Debug, thiserror::Error)]
@@ -61,7 +62,7 @@ struct Reader<'a> {
     groups: HashMap<u32, u32>,
     clients: HashMap<u32, Client>,
     /// What the file said last of each list.
-    lists: HashMap<Key, List>,
+    lists: HashMap<Key, ElementList>,
     /// A line could not be read, which may have told of a list.
     has_lost: bool,
     /// The bound of the moments in nanoseconds; none in a version that tells of none. The largest number
@@ -180,7 +181,7 @@ impl Reader<'_> {
     }
 
     fn blame(&mut self, what: FaultKind) {
-        self.history.blame(Fault { file: self.name.to_owned(), line: self.line, what });
+        self.history.blame(HistoryFault { file: self.name.to_owned(), line: self.line, what });
     }
 
     /// A line that cannot be understood. Of what it may have told nothing is believed: it may stand for
@@ -252,7 +253,7 @@ impl Reader<'_> {
         };
         let number: u32 = number.parse().map_err(|_| bad("a workload has a number"))?;
         let [server, isolation, workload] = [server, isolation, workload].map(str::to_owned);
-        let index = self.history.add_group(Group { server, isolation, workload });
+        let index = self.history.add_group(HistoryWorkload { server, isolation, workload });
         self.groups.insert(number, index);
         Ok(())
     }
@@ -261,20 +262,20 @@ impl Reader<'_> {
         match (letter, rest) {
             (b'c', [group, backend, _]) => self.connected(client, *group, *backend),
             (b'b', [number, at]) => self.begun(client, *number, *at),
-            (b'o', [at]) => self.ended(client, Outcome::Committed, *at),
-            (b'f', [at]) => self.ended(client, Outcome::Failed, *at),
-            (b'u', [at]) => self.ended(client, Outcome::Unknown, *at),
+            (b'o', [at]) => self.ended(client, TransactionOutcome::Committed, *at),
+            (b'f', [at]) => self.ended(client, TransactionOutcome::Failed, *at),
+            (b'u', [at]) => self.ended(client, TransactionOutcome::Unknown, *at),
             (b'd', [writes]) => self.withdrawn(client, *writes),
             (b'a', [key, value]) => {
-                let key = self.history.intern(Kind::List, *key);
+                let key = self.history.intern(ObjectKind::List, *key);
                 self.operation(client, Operation::Append { key, value: *value })
             }
             (b'w', [key, value]) => {
-                let key = self.history.intern(Kind::Register, *key);
+                let key = self.history.intern(ObjectKind::Register, *key);
                 self.operation(client, Operation::Write { key, value: *value })
             }
             (b'r', [key, value @ ..]) if value.len() < 2 => {
-                let key = self.history.intern(Kind::Register, *key);
+                let key = self.history.intern(ObjectKind::Register, *key);
                 let read = match value.first() {
                     Some(value) => Operation::Read { key, value: *value },
                     None => Operation::ReadNothing { key },
@@ -297,12 +298,12 @@ impl Reader<'_> {
         let group = u32::try_from(group).ok().and_then(|group| self.groups.get(&group));
         let group = *group.ok_or_else(|| bad("no line above it tells of its workload"))?;
         let backend = i32::try_from(backend).map_err(|_| bad("it names no backend"))?;
-        let session = Session { client, group, backend, file: self.file };
+        let session = HistorySession { client, group, backend, file: self.file };
         let session = self.history.add_session(session);
         match self.clients.get_mut(&client) {
             Some(known) => {
                 if let Some(open) = known.open.take() {
-                    close(self.history, known, open, (Outcome::Unknown, u64::MAX), 0)?;
+                    close(self.history, known, open, (TransactionOutcome::Unknown, u64::MAX), 0)?;
                 }
                 known.session = session;
             }
@@ -321,7 +322,7 @@ impl Reader<'_> {
         let known = known(&mut self.clients, client)?;
         if let Some(open) = known.open.take() {
             // Its outcome was never noted.
-            close(self.history, known, open, (Outcome::Unknown, u64::MAX), 0)?;
+            close(self.history, known, open, (TransactionOutcome::Unknown, u64::MAX), 0)?;
         }
         let (number, begun) = (moment(number)?, moment(at)?);
         if number <= known.last {
@@ -382,7 +383,7 @@ impl Reader<'_> {
     fn list(&mut self, client: u32, key: i64, common: i64, rest: &[i64]) -> Result<(), No> {
         let common = usize::try_from(common).map_err(|_| bad("so many elements are not known"))?;
         let name = key;
-        let key = self.history.intern(Kind::List, name);
+        let key = self.history.intern(ObjectKind::List, name);
         let earlier = self.lists.get(&key).copied().filter(|list| list.len() >= common);
         if common > 0 && earlier.is_none() {
             // What a line that could not be read may have said is missing; a read fewer.
@@ -398,7 +399,7 @@ impl Reader<'_> {
         self.operation(client, Operation::ReadList { key, list })
     }
 
-    fn ended(&mut self, client: u32, outcome: Outcome, at: i64) -> Result<(), No> {
+    fn ended(&mut self, client: u32, outcome: TransactionOutcome, at: i64) -> Result<(), No> {
         let ended = moment(at)?;
         let bound = self.bound.unwrap_or(0); // In version 1, it is the clock of the run.
         let known = known(&mut self.clients, client)?;
@@ -421,7 +422,8 @@ impl Reader<'_> {
         left.sort_by_key(|(client, _)| *client);
         for (_, mut client) in left {
             let Some(open) = client.open.take() else { continue };
-            let closed = close(self.history, &mut client, open, (Outcome::Unknown, u64::MAX), 0);
+            let closed =
+                close(self.history, &mut client, open, (TransactionOutcome::Unknown, u64::MAX), 0);
             let (file, line) = (self.name.to_owned(), self.line);
             closed.map_err(|why| ReadError::TooLong { file, line, why })?;
         }
@@ -444,17 +446,26 @@ fn close(
     history: &mut History,
     client: &mut Client,
     open: Open,
-    (outcome, ended): (Outcome, u64),
+    (outcome, ended): (TransactionOutcome, u64),
     bound: u64,
 ) -> Result<(), TooLong> {
     let Open { number, begun, line, is_spoiled, .. } = open;
-    let outcome = if is_spoiled { Outcome::Unknown } else { outcome };
-    let ended = if outcome == Outcome::Unknown { u64::MAX } else { ended };
+    let outcome = if is_spoiled { TransactionOutcome::Unknown } else { outcome };
+    let ended = if outcome == TransactionOutcome::Unknown { u64::MAX } else { ended };
     let (session, bound) = (client.session, bound.max(open.bound));
     let line = u32::try_from(line).unwrap_or(u32::MAX);
     let (first, operations) = (0, 0);
-    let closed =
-        Transaction { session, first, operations, outcome, line, number, begun, ended, bound };
+    let closed = HistoryTransaction {
+        session,
+        first,
+        operations,
+        outcome,
+        line,
+        number,
+        begun,
+        ended,
+        bound,
+    };
     let told = if is_spoiled { &[][..] } else { &client.operations };
     let added = history.add(closed, told);
     client.operations.clear();

@@ -4,11 +4,11 @@ use std::io::Write;
 
 use super::VERSION;
 use super::lists::Lists;
-use crate::{Group, Outcome};
+use crate::{HistoryWorkload, TransactionOutcome};
 
 /// Appends the lines of one file to a buffer in memory.
 #[derive(Clone, Debug, Default)]
-pub struct Recorder {
+pub struct HistoryWriter {
     lists: Lists,
 }
 
@@ -19,14 +19,17 @@ macro_rules! line {
     }};
 }
 
-impl Recorder {
+impl HistoryWriter {
     /// The first lines: the version, the number of files of the load, the workloads in the order of their
     /// numbers, and that moments are those of the clock of the run.
-    pub fn header<'g>(groups: impl IntoIterator<Item = &'g Group>, files: usize) -> Vec<u8> {
+    pub fn header<'g>(
+        groups: impl IntoIterator<Item = &'g HistoryWorkload>,
+        files: usize,
+    ) -> Vec<u8> {
         let mut out = format!("history {VERSION}\nn {files}\n").into_bytes();
         for (number, group) in groups.into_iter().enumerate() {
             let plain = |text: &str| text.replace(char::is_control, " ");
-            let Group { server, isolation, workload } = group;
+            let HistoryWorkload { server, isolation, workload } = group;
             let [server, isolation, workload] = [server, isolation, workload].map(|x| plain(x));
             line!(out, "g {number}\t{server}\t{isolation}\t{workload}");
         }
@@ -95,11 +98,11 @@ impl Recorder {
     }
 
     /// A client knows how its transaction ended.
-    pub fn ends(&mut self, out: &mut Vec<u8>, client: u32, outcome: Outcome, at: u64) {
+    pub fn ends(&mut self, out: &mut Vec<u8>, client: u32, outcome: TransactionOutcome, at: u64) {
         let letter = match outcome {
-            Outcome::Committed => 'o',
-            Outcome::Failed => 'f',
-            Outcome::Unknown => 'u',
+            TransactionOutcome::Committed => 'o',
+            TransactionOutcome::Failed => 'f',
+            TransactionOutcome::Unknown => 'u',
         };
         line!(out, "{letter} {client} {at}");
     }

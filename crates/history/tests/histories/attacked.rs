@@ -1,22 +1,22 @@
 //! Faults that a reviewer planted and that "held" once.
 
-use history::file::{Recorder, read};
+use history::file::{HistoryWriter, read};
 use history::{
-    Anomaly, Cycle, Fault, FaultKind, Findings, Group, History, Judgement, Level, LevelDoubt,
-    Order, Outcome,
+    CycleKind, CycleOrder, FaultKind, History, HistoryFault, HistoryFindings, HistoryWorkload,
+    IsolationAnomaly, IsolationLevel, LevelDoubt, LevelJudgement, TransactionOutcome,
 };
 
 use crate::written::{judged, names};
 
-const HOLDS: Judgement = Judgement::Holds;
-const VIOLATED: Judgement = Judgement::Violated;
-const CANNOT: Judgement = Judgement::CannotTell;
+const HOLDS: LevelJudgement = LevelJudgement::Holds;
+const VIOLATED: LevelJudgement = LevelJudgement::Violated;
+const CANNOT: LevelJudgement = LevelJudgement::CannotTell;
 
-fn levels(findings: &Findings) -> [Judgement; 4] {
-    Level::ALL.map(|level| findings.judge(level))
+fn levels(findings: &HistoryFindings) -> [LevelJudgement; 4] {
+    IsolationLevel::ALL.map(|level| findings.judge(level))
 }
 
-fn check(lines: &[&str], expected: [Judgement; 4], shows: &[Anomaly]) {
+fn check(lines: &[&str], expected: [LevelJudgement; 4], shows: &[IsolationAnomaly]) {
     let findings = judged(lines);
     let words: Vec<String> = findings.witnesses.iter().map(ToString::to_string).collect();
     assert_eq!(levels(&findings), expected, "{lines:?}\n{}", words.join("\n"));
@@ -27,17 +27,21 @@ fn check(lines: &[&str], expected: [Judgement; 4], shows: &[Anomaly]) {
 
 #[test]
 fn a_register_that_goes_back_in_time_is_not_strictly_serializable() {
-    let cycle = |cycle, order| Anomaly::Cycle(cycle, order);
+    let cycle = |cycle, order| IsolationAnomaly::Cycle(cycle, order);
     let strict = [HOLDS, HOLDS, HOLDS, VIOLATED];
     let stale = ["0 0-1 ok: w1=101", "1 2-3 ok: w1=102", "2 4-5 ok: g1=101"];
-    check(&stale, strict, &[cycle(Cycle::GSingle, Order::Realtime)]);
+    check(&stale, strict, &[cycle(CycleKind::GSingle, CycleOrder::Realtime)]);
     let [one, other] = ["0 0-9 ok: w1=101", "1 0-9 ok: w1=102"];
     // To one client, and to three, one after another.
     let back = [one, other, "2 10-11 ok: g1=102", "2 12-13 ok: g1=101", "2 14-15 ok: g1=102"];
-    check(&back, strict, &[Anomaly::MonotonicReads]);
+    check(&back, strict, &[IsolationAnomaly::MonotonicReads]);
     let back = [one, other, "2 10-11 ok: g1=102", "3 12-13 ok: g1=101", "4 14-15 ok: g1=102"];
     check(&back, strict, &[]);
-    check(&[one, "0 10-11 ok: w1=102", "0 12-13 ok: g1=101"], strict, &[Anomaly::ReadYourWrites]);
+    check(
+        &[one, "0 10-11 ok: w1=102", "0 12-13 ok: g1=101"],
+        strict,
+        &[IsolationAnomaly::ReadYourWrites],
+    );
     // Reads that began before the last one had ended may be in any order.
     let open = "1 0-30 ok: w1=102";
     let at_once = [one, open, "2 10-21 ok: g1=102", "3 12-23 ok: g1=101", "4 14-25 ok: g1=102"];
@@ -49,7 +53,7 @@ fn where_nothing_was_observed_nothing_holds() {
     let cannot = |lines: &[&str], expected: LevelDoubt| {
         let findings = judged(lines);
         assert_eq!(levels(&findings), [CANNOT; 4], "{lines:?}");
-        let doubts = findings.doubts(Level::ReadCommitted);
+        let doubts = findings.doubts(IsolationLevel::ReadCommitted);
         assert_eq!(doubts, [expected], "{lines:?}");
     };
     cannot(&["0 0-1 ok: a1=1"], LevelDoubt::NothingRead { writes: 1 });
@@ -71,12 +75,12 @@ fn where_nothing_was_observed_nothing_holds() {
 
 #[test]
 fn what_was_seen_of_a_transaction_of_unknown_outcome_has_happened() {
-    let skew = Anomaly::Cycle(Cycle::G2Item, Order::Data);
+    let skew = IsolationAnomaly::Cycle(CycleKind::G2Item, CycleOrder::Data);
     let lost = [HOLDS, VIOLATED, VIOLATED, VIOLATED];
     let lists = ["0 0-9 ?: r1= a1=1", "1 0-9 ok: r1= a1=2", "2 10-11 ok: r1=1,2"];
-    check(&lists, lost, &[Anomaly::LostUpdate]);
+    check(&lists, lost, &[IsolationAnomaly::LostUpdate]);
     let registers = ["0 0-9 ?: g1= w1=1", "1 0-9 ok: g1= w1=2", "2 0-9 ok: g1=1"];
-    check(&registers, lost, &[Anomaly::LostUpdate]);
+    check(&registers, lost, &[IsolationAnomaly::LostUpdate]);
     let skewed = [HOLDS, HOLDS, VIOLATED, VIOLATED];
     let lists = ["0 0-9 ?: r1= a2=1", "1 0-9 ok: r2= a1=1", "2 10-11 ok: r1=1 r2=1"];
     check(&lists, skewed, &[skew]);
@@ -92,7 +96,7 @@ fn what_was_seen_of_a_transaction_of_unknown_outcome_has_happened() {
 
 #[test]
 fn a_transaction_sees_what_it_wrote_itself_at_every_level() {
-    let unseen = [Anomaly::OwnWriteUnseen];
+    let unseen = [IsolationAnomaly::OwnWriteUnseen];
     check(&["0 0-9 ok: a1=1 r1="], [VIOLATED; 4], &unseen);
     check(&["0 0-9 ok: w1=1 g1="], [VIOLATED; 4], &unseen);
     check(&["0 0-9 ok: w1=1", "1 0-9 ok: w1=2 g1=1"], [VIOLATED; 4], &unseen);
@@ -100,13 +104,13 @@ fn a_transaction_sees_what_it_wrote_itself_at_every_level() {
 }
 
 /// What a file with these lines is judged, whose first lines tell of a workload and two clients.
-fn of_lines(lines: &str, missing: &[&str]) -> [Judgement; 4] {
+fn of_lines(lines: &str, missing: &[&str]) -> [LevelJudgement; 4] {
     let text = format!("history 2\nn 2\ng 0\tp\ti\tw\ne 0\nc 1 0 1 1\nc 2 0 2 1\n{lines}z\n");
     let mut history = History::default();
     read(&mut history, "0.history", text.as_bytes()).unwrap();
     for file in missing {
         let (file, what) = ((*file).to_owned(), FaultKind::FileMissing);
-        history.blame(Fault { file, line: 0, what });
+        history.blame(HistoryFault { file, line: 0, what });
     }
     levels(&history::check(&history))
 }
@@ -144,7 +148,7 @@ fn a_line_or_a_file_that_is_lost_is_no_violation() {
 
 #[test]
 fn an_order_of_time_is_one_beyond_the_bounds_of_the_clocks() {
-    let check = |bounds: [u64; 2], expected: Judgement, stale: u32| {
+    let check = |bounds: [u64; 2], expected: LevelJudgement, stale: u32| {
         let [one, other] = bounds;
         let lines = format!(
             "e {one}\nb 1 1 10\na 1 5 1\no 1 20\ne {other}\nb 2 1 30\nl 2 5 0\no 2 40\n\
@@ -154,7 +158,7 @@ fn an_order_of_time_is_one_beyond_the_bounds_of_the_clocks() {
         let mut history = History::default();
         read(&mut history, "0.history", text.as_bytes()).unwrap();
         let findings = history::check(&history);
-        assert_eq!(findings.judge(Level::StrictSerializable), expected, "{bounds:?}");
+        assert_eq!(findings.judge(IsolationLevel::StrictSerializable), expected, "{bounds:?}");
         assert_eq!(findings.staleness[0].lacking(1.0), Some(stale), "{bounds:?}");
     };
     check([0, 0], VIOLATED, 1);
@@ -183,11 +187,11 @@ fn the_order_of_a_client_counts_within_the_bounds_of_its_clock() {
 #[test]
 fn one_hot_list_takes_no_more_room_than_its_longest_read() {
     const APPENDS: i64 = 12_000;
-    let group = Group::default();
+    let group = HistoryWorkload::default();
     let mut history = History::default();
     for file in 0..2 {
-        let mut out = Recorder::header([&group], 2);
-        let mut recorder = Recorder::default();
+        let mut out = HistoryWriter::header([&group], 2);
+        let mut recorder = HistoryWriter::default();
         recorder.connected(&mut out, file, 0, 1, 0);
         let mut list: Vec<i64> = Vec::new();
         for number in 1..=APPENDS as u64 {
@@ -197,7 +201,12 @@ fn one_hot_list_takes_no_more_room_than_its_longest_read() {
             if file == 0 {
                 recorder.appends(&mut out, file, 1, number as i64);
             }
-            recorder.ends(&mut out, file, Outcome::Committed, at + 2 + 7 * u64::from(file));
+            recorder.ends(
+                &mut out,
+                file,
+                TransactionOutcome::Committed,
+                at + 2 + 7 * u64::from(file),
+            );
             list.push(number as i64);
         }
         recorder.finishes(&mut out);
@@ -222,5 +231,5 @@ fn of_many_appends_that_nobody_read_none_is_overlooked() {
     lines.push("61 300-310 ok: r3=0,1,2,3".to_owned());
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let findings = judged(&lines);
-    assert_ne!(findings.judge(Level::Serializable), Judgement::Holds);
+    assert_ne!(findings.judge(IsolationLevel::Serializable), LevelJudgement::Holds);
 }

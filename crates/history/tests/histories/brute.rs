@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use history::{Findings, Judgement, Level, LevelDoubt, Outcome};
+use history::{HistoryFindings, IsolationLevel, LevelDoubt, LevelJudgement, TransactionOutcome};
 use stats::Prng;
 
 use crate::small::{self, Loss, runs_of, told};
@@ -53,11 +53,11 @@ fn lists(prng: &mut Prng) -> Vec<Run> {
         .map(|(client, operations)| {
             let begun = prng.below(8) as u64;
             let ended = begun + 1 + prng.below(8) as u64;
-            Run { client, begun, ended, outcome: Outcome::Committed, operations }
+            Run { client, begun, ended, outcome: TransactionOutcome::Committed, operations }
         })
         .collect();
     let operations = (0..KEYS).map(|key| Plain::ReadList(key, list(key))).collect();
-    let outcome = Outcome::Committed;
+    let outcome = TransactionOutcome::Committed;
     runs.push(Run { client: count as u32, begun: 100, ended: 101, outcome, operations });
     runs
 }
@@ -66,7 +66,7 @@ fn timed(runs: &[Run]) -> Vec<Timed> {
     runs.iter().map(|run| Timed { run: run.clone(), bound: 0 }).collect()
 }
 
-fn words(findings: &Findings) -> String {
+fn words(findings: &HistoryFindings) -> String {
     let words: Vec<String> = findings.witnesses.iter().map(ToString::to_string).collect();
     words.join("\n")
 }
@@ -79,18 +79,18 @@ fn of_lists_that_were_read_at_the_end_every_level_is_told() {
         let runs = lists(&mut Prng::new(seed));
         let has_writes = |run: &Run| run.operations.iter().any(|x| matches!(x, Plain::Append(..)));
         let findings = history::check(&history_of(runs.clone()));
-        for (at, level) in Level::ALL.into_iter().enumerate() {
+        for (at, level) in IsolationLevel::ALL.into_iter().enumerate() {
             let truth = may_be(&timed(&runs), level);
             let expected = match truth {
-                false => Judgement::Violated,
-                true if runs.iter().any(has_writes) => Judgement::Holds,
-                true => Judgement::CannotTell,
+                false => LevelJudgement::Violated,
+                true if runs.iter().any(has_writes) => LevelJudgement::Holds,
+                true => LevelJudgement::CannotTell,
             };
             let judged = findings.judge(level);
             // A value may be read here before it was written, which is blamed on the clocks.
             let doubts = findings.doubts(level);
             let expected = match doubts.contains(&LevelDoubt::ClocksApart) {
-                true if !truth && judged == Judgement::CannotTell => judged,
+                true if !truth && judged == LevelJudgement::CannotTell => judged,
                 _ => expected,
             };
             assert_eq!(judged, expected, "seed {seed} at {level}: {runs:#?}\n{}", words(&findings));
@@ -98,7 +98,7 @@ fn of_lists_that_were_read_at_the_end_every_level_is_told() {
         }
     }
     // Both answers are frequent enough to mean something.
-    for (level, [violated, holds]) in Level::ALL.into_iter().zip(counts) {
+    for (level, [violated, holds]) in IsolationLevel::ALL.into_iter().zip(counts) {
         assert!(violated > 300 && holds > 300, "{level}: {counts:?}");
     }
 }
@@ -127,7 +127,7 @@ fn check(seeds: std::ops::Range<u64>) -> [[Answers; 4]; 2] {
         };
         let history = told(&runs, loss, prng);
         let findings = history::check(&history);
-        for (at, level) in Level::ALL.into_iter().enumerate() {
+        for (at, level) in IsolationLevel::ALL.into_iter().enumerate() {
             let judged = findings.judge(level);
             let say = || {
                 let doubts = findings.doubts(level);
@@ -140,18 +140,27 @@ fn check(seeds: std::ops::Range<u64>) -> [[Answers; 4]; 2] {
             // What happened, and of that what the files tell.
             let happened = may_be(&timed(&runs), level);
             let is_lost = !history.faults().is_empty();
-            let may = match judged == Judgement::Violated || is_lost {
+            let may = match judged == LevelJudgement::Violated || is_lost {
                 true => happened,
                 false => may_be(&runs_of(&history), level),
             };
-            assert!(judged != Judgement::Violated || !may, "wrong \"does not hold\": {}", say());
-            assert!(judged != Judgement::Holds || may, "wrong \"holds\": {}", say());
-            assert!(judged != Judgement::Holds || !is_lost, "holds by what is left: {}", say());
+            assert!(
+                judged != LevelJudgement::Violated || !may,
+                "wrong \"does not hold\": {}",
+                say()
+            );
+            assert!(judged != LevelJudgement::Holds || may, "wrong \"holds\": {}", say());
+            assert!(
+                judged != LevelJudgement::Holds || !is_lost,
+                "holds by what is left: {}",
+                say()
+            );
             let count = &mut counts[usize::from(loss != Loss::Nothing)][at];
             let answers = if may { &mut count.may } else { &mut count.may_not };
             answers[judged as usize] += 1;
             let is_unordered = matches!(findings.doubts(level)[..], [LevelDoubt::NoOrder { .. }]);
-            count.no_order += u64::from(may && judged == Judgement::CannotTell && is_unordered);
+            count.no_order +=
+                u64::from(may && judged == LevelJudgement::CannotTell && is_unordered);
         }
     }
     counts
@@ -160,7 +169,7 @@ fn check(seeds: std::ops::Range<u64>) -> [[Answers; 4]; 2] {
 #[test]
 fn no_small_history_is_judged_wrong() {
     let [whole, _] = check(0..4_000);
-    for (level, count) in Level::ALL.into_iter().zip(whole) {
+    for (level, count) in IsolationLevel::ALL.into_iter().zip(whole) {
         // Each answer is frequent enough to mean something.
         let [holds, _, _] = count.may;
         let [_, violated, _] = count.may_not;
@@ -177,7 +186,9 @@ fn none_of_a_million_small_histories_is_judged_wrong() {
     let out = &mut std::io::stdout().lock();
     writeln!(out, "holds, does not hold, cannot tell").unwrap();
     for (name, counts) in ["whole", "with a loss"].into_iter().zip(check(10_000..1_010_000)) {
-        for (level, Answers { may, may_not, no_order }) in Level::ALL.into_iter().zip(counts) {
+        for (level, Answers { may, may_not, no_order }) in
+            IsolationLevel::ALL.into_iter().zip(counts)
+        {
             writeln!(out, "{name}, {level}: may be {may:?}, may not be {may_not:?}; no order found for {no_order}").unwrap();
         }
     }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use history::{Anomaly, Cycle, Judgement, Level, Order, Outcome};
+use history::{
+    CycleKind, CycleOrder, IsolationAnomaly, IsolationLevel, LevelJudgement, TransactionOutcome,
+};
 
 use crate::written::{Plain, Run, history_of, judged, names};
 
@@ -113,12 +115,12 @@ fn what_only_time_or_a_client_forbids_is_named_so() {
 
 #[test]
 fn levels_forbid_what_their_definitions_forbid() {
-    let check = |lines: &[&str], expected: [Judgement; 4]| {
+    let check = |lines: &[&str], expected: [LevelJudgement; 4]| {
         let findings = judged(lines);
-        assert_eq!(Level::ALL.map(|level| findings.judge(level)), expected, "{lines:?}");
+        assert_eq!(IsolationLevel::ALL.map(|level| findings.judge(level)), expected, "{lines:?}");
     };
-    let (holds, violated) = (Judgement::Holds, Judgement::Violated);
-    check(&[], [Judgement::CannotTell; 4]);
+    let (holds, violated) = (LevelJudgement::Holds, LevelJudgement::Violated);
+    check(&[], [LevelJudgement::CannotTell; 4]);
     check(&["0 0-1 ok: a1=1", "1 0-1 ok: r1=1"], [holds; 4]);
     check(&["0 0-9 ok: a1=1 r2=2", "1 0-9 ok: a2=2 r1=1"], [violated; 4]);
     check(&["0 0-9 ok: r1= r2=1", "1 0-9 ok: a1=1 a2=1"], [holds, violated, violated, violated]);
@@ -137,7 +139,7 @@ fn a_witness_is_the_smallest_and_says_who_when_and_why() {
         "7 4000-9000 ok: r8= a9=1",
         "8 5000-9000 ok: r9= a8=1",
     ]);
-    let skew = Anomaly::Cycle(Cycle::G2Item, Order::Data);
+    let skew = IsolationAnomaly::Cycle(CycleKind::G2Item, CycleOrder::Data);
     assert_eq!(findings.count(skew), 2);
     let first = findings.witnesses.iter().find(|witness| witness.anomaly == skew).unwrap();
     let expected = "\
@@ -163,16 +165,16 @@ fn a_cycle_of_an_order_is_found_however_long_it_is() {
             };
             let read = (number > 0).then(|| Plain::ReadList(key - 1, vec![key - 1]));
             let operations = read.into_iter().chain([Plain::Append(key, key)]).collect();
-            Run { client, begun, ended, outcome: Outcome::Committed, operations }
+            Run { client, begun, ended, outcome: TransactionOutcome::Committed, operations }
         });
         history::check(&history_of(runs.collect()))
     };
-    let cycle = |order| Anomaly::Cycle(Cycle::G1c, order);
+    let cycle = |order| IsolationAnomaly::Cycle(CycleKind::G1c, order);
     let findings = judge(0);
-    assert_eq!(findings.count(cycle(Order::Process)), 1);
+    assert_eq!(findings.count(cycle(CycleOrder::Process)), 1);
     for findings in [findings, judge(LENGTH as u32)] {
-        assert_eq!(findings.count(cycle(Order::Realtime)), 1);
-        assert_eq!(findings.judge(Level::Serializable), Judgement::Holds);
-        assert_eq!(findings.judge(Level::StrictSerializable), Judgement::Violated);
+        assert_eq!(findings.count(cycle(CycleOrder::Realtime)), 1);
+        assert_eq!(findings.judge(IsolationLevel::Serializable), LevelJudgement::Holds);
+        assert_eq!(findings.judge(IsolationLevel::StrictSerializable), LevelJudgement::Violated);
     }
 }

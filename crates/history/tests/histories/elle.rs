@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use history::{Anomaly, Order};
+use history::{CycleOrder, IsolationAnomaly};
 
 use crate::written::{judged, names};
 
-fn name_of_elle(anomaly: &Anomaly) -> String {
+fn name_of_elle(anomaly: &IsolationAnomaly) -> String {
     match anomaly {
-        Anomaly::OwnWriteUnseen => Anomaly::Internal.to_string(),
+        IsolationAnomaly::OwnWriteUnseen => IsolationAnomaly::Internal.to_string(),
         other => other.to_string(),
     }
 }
@@ -18,9 +18,11 @@ fn name_of_elle(anomaly: &Anomaly) -> String {
 /// data alone show one.
 fn check(lines: &[&str], expected: &[&str]) {
     let findings = judged(lines);
-    let is_of_data = |anomaly: &Anomaly| match anomaly {
-        Anomaly::Cycle(_, order) => *order == Order::Data,
-        Anomaly::MonotonicReads | Anomaly::ReadYourWrites | Anomaly::WritesFollowReads => false,
+    let is_of_data = |anomaly: &IsolationAnomaly| match anomaly {
+        IsolationAnomaly::Cycle(_, order) => *order == CycleOrder::Data,
+        IsolationAnomaly::MonotonicReads
+        | IsolationAnomaly::ReadYourWrites
+        | IsolationAnomaly::WritesFollowReads => false,
         _ => true,
     };
     let found: BTreeSet<String> =

@@ -1,14 +1,15 @@
 //! The file of a history: what is written is read again, and what is wrong with one is told.
 
-use history::file::{ReadError, Recorder, list_of, read};
+use history::file::{HistoryWriter, ReadError, list_of, read};
 use history::{
-    Fault, FaultKind, Group, History, Judgement, Level, Operation, Outcome, check as judge,
+    FaultKind, History, HistoryFault, HistoryWorkload, IsolationLevel, LevelJudgement, Operation,
+    TransactionOutcome, check as judge,
 };
 use proptest::prelude::*;
 
-fn group() -> Group {
+fn group() -> HistoryWorkload {
     let [server, isolation, workload] = ["primary", "repeatable read", "mixed"].map(str::to_owned);
-    Group { server, isolation, workload }
+    HistoryWorkload { server, isolation, workload }
 }
 
 /// What is done to a list, over and over: enough lists that a file forgets them.
@@ -16,11 +17,12 @@ fn group() -> Group {
 struct Did {
     key: i64,
     length: usize,
-    outcome: Outcome,
+    outcome: TransactionOutcome,
 }
 
 fn did() -> impl Strategy<Value = Did> {
-    let outcomes = [Outcome::Committed, Outcome::Failed, Outcome::Unknown];
+    let outcomes =
+        [TransactionOutcome::Committed, TransactionOutcome::Failed, TransactionOutcome::Unknown];
     (-3..3i64, 0..9usize, prop::sample::select(outcomes.to_vec()))
         .prop_map(|(key, length, outcome)| Did { key, length, outcome })
 }
@@ -28,8 +30,8 @@ fn did() -> impl Strategy<Value = Did> {
 proptest! {
     #[test]
     fn what_is_written_is_read_again(all in prop::collection::vec(did(), 0..40)) {
-        let mut recorder = Recorder::default();
-        let mut out = Recorder::header([&group()], 1);
+        let mut recorder = HistoryWriter::default();
+        let mut out = HistoryWriter::header([&group()], 1);
         recorder.connected(&mut out, 3, 0, 4711, 5);
         let list = |did: &Did| (0..did.length as i64).map(|at| at * did.key).collect::<Vec<_>>();
         for (number, did) in (1..).zip(&all) {
@@ -51,7 +53,7 @@ proptest! {
             prop_assert_eq!(transaction.number, number);
             prop_assert_eq!(transaction.begun, number * 10);
             prop_assert_eq!(transaction.outcome, did.outcome);
-            let is_unknown = did.outcome == Outcome::Unknown;
+            let is_unknown = did.outcome == TransactionOutcome::Unknown;
             prop_assert_eq!(transaction.ended, if is_unknown { u64::MAX } else { number * 10 + 5 });
             prop_assert_eq!(history.group(transaction), &group());
             prop_assert_eq!(history.session(transaction).backend, 4711);
@@ -86,8 +88,8 @@ proptest! {
 
 #[test]
 fn a_file_forgets_lists_before_it_knows_too_many() {
-    let mut recorder = Recorder::default();
-    let mut out = Recorder::header([&group()], 1);
+    let mut recorder = HistoryWriter::default();
+    let mut out = HistoryWriter::header([&group()], 1);
     recorder.connected(&mut out, 0, 0, 1, 1);
     recorder.begins(&mut out, 0, 1, 1);
     for round in 0..3 {
@@ -95,7 +97,7 @@ fn a_file_forgets_lists_before_it_knows_too_many() {
             recorder.has_read_list(&mut out, 0, key, &[key, key + round]);
         }
     }
-    recorder.ends(&mut out, 0, Outcome::Committed, 2);
+    recorder.ends(&mut out, 0, TransactionOutcome::Committed, 2);
     recorder.finishes(&mut out);
     assert!(out.windows(3).any(|window| window == b"\nx\n"));
     let mut history = History::default();
@@ -136,13 +138,13 @@ impl std::io::Read for Broken {
 
 /// The faults of a file whose first lines tell of one workload and two clients, and how it is judged as
 /// strict serializable.
-fn faults(lines: &str) -> (Vec<String>, Judgement, History) {
+fn faults(lines: &str) -> (Vec<String>, LevelJudgement, History) {
     let text = format!("history 1\ng 0\tprimary\tserializable\tw\nc 1 0 1 1\nc 2 0 2 1\n{lines}");
     let mut history = History::default();
     read(&mut history, "0.history", text.as_bytes()).unwrap();
     let findings = judge(&history);
-    let words = findings.faults.iter().map(Fault::to_string).collect();
-    (words, findings.judge(Level::StrictSerializable), history)
+    let words = findings.faults.iter().map(HistoryFault::to_string).collect();
+    (words, findings.judge(IsolationLevel::StrictSerializable), history)
 }
 
 /// A read of what the first client has appended.
@@ -150,7 +152,7 @@ const SEEN: &str = "b 2 1 50\nl 2 5 0 1\no 2 60\n";
 
 #[test]
 fn what_is_wrong_is_told_at_its_line_and_the_rest_is_judged() {
-    let check = |lines: &str, expected: &[&str], judged: Judgement| {
+    let check = |lines: &str, expected: &[&str], judged: LevelJudgement| {
         let (words, found, _) = faults(lines);
         assert_eq!(words.len(), expected.len(), "{lines}: {words:?}");
         for (words, expected) in words.iter().zip(expected) {
@@ -158,7 +160,7 @@ fn what_is_wrong_is_told_at_its_line_and_the_rest_is_judged() {
         }
         assert_eq!(found, judged, "{lines}");
     };
-    let (holds, cannot) = (Judgement::Holds, Judgement::CannotTell);
+    let (holds, cannot) = (LevelJudgement::Holds, LevelJudgement::CannotTell);
     let clean = "b 1 1 10\na 1 5 1\no 1 20\n";
     check(&format!("{clean}{SEEN}"), &[], holds);
     // Cut off: nobody knows what the lost lines told.
@@ -212,10 +214,10 @@ fn what_is_wrong_is_told_at_its_line_and_the_rest_is_judged() {
         cannot,
     );
     let (_, _, history) = faults(&format!("{clean}b 2 1 3\nl 2 5 0 1\no 2 4\n"));
-    assert_eq!(judge(&history).judge(Level::Serializable), holds);
+    assert_eq!(judge(&history).judge(IsolationLevel::Serializable), holds);
     // An anomaly is one, whatever else is wrong.
     let aborted = "what\nb 1 1 10\na 1 5 1\nf 1 20\nb 2 1 30\nl 2 5 0 1\no 2 40\n";
-    check(aborted, &["0.history, line 5: \"what\""], Judgement::Violated);
+    check(aborted, &["0.history, line 5: \"what\""], LevelJudgement::Violated);
 }
 
 #[test]
@@ -225,8 +227,12 @@ fn a_line_that_cannot_be_read_spoils_no_other_transaction() {
                  b 2 2 40\nl 2 5 0 1\no 2 50\n";
     let (words, _, history) = faults(lines);
     assert_eq!(words.len(), 1, "{words:?}");
-    let outcomes: Vec<Outcome> = history.transactions().iter().map(|one| one.outcome).collect();
-    assert_eq!(outcomes, [Outcome::Committed, Outcome::Unknown, Outcome::Committed]);
+    let outcomes: Vec<TransactionOutcome> =
+        history.transactions().iter().map(|one| one.outcome).collect();
+    assert_eq!(
+        outcomes,
+        [TransactionOutcome::Committed, TransactionOutcome::Unknown, TransactionOutcome::Committed]
+    );
     assert!(matches!(history.faults()[0].what, FaultKind::Line(_)));
 }
 
@@ -254,7 +260,7 @@ fn a_write_that_was_taken_back_did_not_happen() {
     let (words, _, history) = faults("b 1 1 10\na 1 5 1\nd 1 2\no 1 20\nb 1 2 30\nd 1 0\no 1 40\n");
     assert!(words[0].contains("client 1 has not written so often"), "{words:?}");
     assert!(words[1].contains("it takes no write back"), "{words:?}");
-    assert_eq!(history.transactions()[0].outcome, Outcome::Unknown);
+    assert_eq!(history.transactions()[0].outcome, TransactionOutcome::Unknown);
 }
 
 #[test]
@@ -263,7 +269,7 @@ fn a_file_that_lacks_its_last_line_was_cut_off() {
         let text = format!("history 2\nn 1\ng 0\tp\ti\tw\nc 1 0 1 1\n{lines}");
         let mut history = History::default();
         read(&mut history, "0.history", text.as_bytes()).unwrap();
-        let words: Vec<String> = history.faults().iter().map(Fault::to_string).collect();
+        let words: Vec<String> = history.faults().iter().map(HistoryFault::to_string).collect();
         assert_eq!(words.len(), expected.len(), "{lines}: {words:?}");
         for (words, expected) in words.iter().zip(expected) {
             assert!(words.starts_with(expected), "{lines}: {words}");

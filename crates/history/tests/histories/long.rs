@@ -3,16 +3,19 @@
 use std::io::Write;
 use std::time::Instant;
 
-use history::file::{Recorder, read};
-use history::{Findings, Group, History, Judgement, Level, Outcome, check};
+use history::file::{HistoryWriter, read};
+use history::{
+    History, HistoryFindings, HistoryWorkload, IsolationLevel, LevelJudgement, TransactionOutcome,
+    check,
+};
 use stats::Prng;
 
 /// Writes the history of a serializable database: clients whose transactions overlap in time, each with
 /// four operations, on lists of up to some thirty elements. With stale reads, a tenth of them lack some.
 fn written(transactions: u64, is_stale: bool) -> Vec<u8> {
-    let group = Group { server: "primary".to_owned(), ..Group::default() };
-    let mut out = Recorder::header([&group], 1);
-    let mut recorder = Recorder::default();
+    let group = HistoryWorkload { server: "primary".to_owned(), ..HistoryWorkload::default() };
+    let mut out = HistoryWriter::header([&group], 1);
+    let mut recorder = HistoryWriter::default();
     let clients = 16;
     for client in 0..clients {
         recorder.connected(&mut out, client, 0, 1 + client as i32, 0);
@@ -46,7 +49,7 @@ fn written(transactions: u64, is_stale: bool) -> Vec<u8> {
                 next_key += 1;
             }
         }
-        recorder.ends(&mut out, client, Outcome::Committed, ended);
+        recorder.ends(&mut out, client, TransactionOutcome::Committed, ended);
     }
     recorder.finishes(&mut out);
     out
@@ -61,7 +64,7 @@ fn peak_mib() -> u64 {
 }
 
 /// Judges a million transactions in a file of their own, so that the text is no part of the memory.
-fn judge(is_stale: bool) -> Findings {
+fn judge(is_stale: bool) -> HistoryFindings {
     let path = std::env::temp_dir().join(format!("{}-{is_stale}.history", std::process::id()));
     std::fs::write(&path, written(1_000_000, is_stale)).unwrap();
     let bytes = std::fs::metadata(&path).unwrap().len();
@@ -85,7 +88,11 @@ fn judge(is_stale: bool) -> Findings {
 #[ignore = "a minute, and a gigabyte of memory"]
 fn a_million_transactions_are_judged_in_a_minute_and_two_gibibytes() {
     let findings = judge(false);
-    assert_eq!(findings.judge(Level::StrictSerializable), Judgement::Holds, "{findings:?}");
+    assert_eq!(
+        findings.judge(IsolationLevel::StrictSerializable),
+        LevelJudgement::Holds,
+        "{findings:?}"
+    );
 }
 
 #[test]
@@ -94,5 +101,5 @@ fn a_million_transactions_with_stale_reads_take_no_longer() {
     let findings = judge(true);
     let counts = &findings.anomalies;
     writeln!(std::io::stdout().lock(), "{counts:?}, partial: {}", findings.is_partial).unwrap();
-    assert_eq!(findings.judge(Level::RepeatableRead), Judgement::Violated);
+    assert_eq!(findings.judge(IsolationLevel::RepeatableRead), LevelJudgement::Violated);
 }

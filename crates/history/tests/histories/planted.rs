@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use history::{Anomaly, Cycle, Level, Order, Outcome};
+use history::{CycleKind, CycleOrder, IsolationAnomaly, IsolationLevel, TransactionOutcome};
 use stats::Prng;
 
 use crate::simulated::{Simulation, simulate};
@@ -14,8 +14,8 @@ const APART: i64 = 1_000_000;
 /// Transactions that show an anomaly, and those that it brings with it.
 struct Plant {
     runs: Vec<Run>,
-    shows: Anomaly,
-    may_show: Vec<Anomaly>,
+    shows: IsolationAnomaly,
+    may_show: Vec<IsolationAnomaly>,
 }
 
 /// Where and when something is planted.
@@ -27,8 +27,8 @@ struct Place<'p> {
     runs: Vec<Run>,
 }
 
-fn cycle(cycle: Cycle) -> Anomaly {
-    Anomaly::Cycle(cycle, Order::Data)
+fn cycle(cycle: CycleKind) -> IsolationAnomaly {
+    IsolationAnomaly::Cycle(cycle, CycleOrder::Data)
 }
 
 impl Place<'_> {
@@ -42,7 +42,7 @@ impl Place<'_> {
     fn run_of(&mut self, client: u32, phase: u64, operations: Vec<Plain>) -> &mut Run {
         let begun = self.at + phase * 100 + self.prng.below(20) as u64;
         let ended = begun + 50 + self.prng.below(20) as u64;
-        let outcome = Outcome::Committed;
+        let outcome = TransactionOutcome::Committed;
         self.runs.push(Run { client, begun, ended, outcome, operations });
         self.runs.last_mut().unwrap()
     }
@@ -76,7 +76,7 @@ fn with(list: &[i64], more: &[i64]) -> Vec<i64> {
 
 const X: i64 = APART;
 
-fn g0(place: &mut Place<'_>) -> Vec<Anomaly> {
+fn g0(place: &mut Place<'_>) -> Vec<IsolationAnomaly> {
     let length = 2 + place.prng.below(4);
     let values: Vec<[i64; 2]> = (0..length).map(|_| place.values()).collect();
     let mut reads = Vec::new();
@@ -93,27 +93,27 @@ fn g0(place: &mut Place<'_>) -> Vec<Anomaly> {
     vec![]
 }
 
-fn g1a(place: &mut Place<'_>) -> Vec<Anomaly> {
+fn g1a(place: &mut Place<'_>) -> Vec<IsolationAnomaly> {
     let value = place.value();
     if place.prng.below(2) == 0 {
         let list = place.list(X);
-        place.run(vec![Plain::Append(X, value)]).outcome = Outcome::Failed;
+        place.run(vec![Plain::Append(X, value)]).outcome = TransactionOutcome::Failed;
         place.run(vec![Plain::ReadList(X, with(&list, &[value]))]);
     } else {
-        place.run(vec![Plain::Write(X, value)]).outcome = Outcome::Failed;
+        place.run(vec![Plain::Write(X, value)]).outcome = TransactionOutcome::Failed;
         place.run(vec![Plain::Read(X, Some(value))]);
     }
     vec![]
 }
 
-fn g1b(place: &mut Place<'_>) -> Vec<Anomaly> {
+fn g1b(place: &mut Place<'_>) -> Vec<IsolationAnomaly> {
     let (list, [one, two]) = (place.list(X), place.values());
     place.run(vec![Plain::Append(X, one), Plain::Append(X, two)]);
     place.run(vec![Plain::ReadList(X, with(&list, &[one]))]);
-    vec![cycle(Cycle::GSingle)]
+    vec![cycle(CycleKind::GSingle)]
 }
 
-fn g1c(place: &mut Place<'_>) -> Vec<Anomaly> {
+fn g1c(place: &mut Place<'_>) -> Vec<IsolationAnomaly> {
     let length = 2 + place.prng.below(4);
     let values: Vec<i64> = (0..length).map(|_| place.value()).collect();
     for at in 0..length {
@@ -124,43 +124,43 @@ fn g1c(place: &mut Place<'_>) -> Vec<Anomaly> {
     vec![]
 }
 
-fn dirty_update(place: &mut Place<'_>) -> Vec<Anomaly> {
+fn dirty_update(place: &mut Place<'_>) -> Vec<IsolationAnomaly> {
     let (list, [one, two]) = (place.list(X), place.values());
-    place.run(vec![Plain::Append(X, one)]).outcome = Outcome::Failed;
+    place.run(vec![Plain::Append(X, one)]).outcome = TransactionOutcome::Failed;
     place.run(vec![Plain::Append(X, two)]);
     place.run(vec![Plain::ReadList(X, with(&list, &[one, two]))]);
-    vec![Anomaly::G1a]
+    vec![IsolationAnomaly::G1a]
 }
 
-fn internal(place: &mut Place<'_>) -> Vec<Anomaly> {
+fn internal(place: &mut Place<'_>) -> Vec<IsolationAnomaly> {
     let (list, value) = (place.list(X), place.value());
     place.run(vec![Plain::Append(X, value)]);
     let longer = with(&list, &[value]);
     place.run(vec![Plain::ReadList(X, list), Plain::ReadList(X, longer)]);
-    vec![cycle(Cycle::GSingle)]
+    vec![cycle(CycleKind::GSingle)]
 }
 
-fn own_write_unseen(place: &mut Place<'_>) -> Vec<Anomaly> {
+fn own_write_unseen(place: &mut Place<'_>) -> Vec<IsolationAnomaly> {
     let (list, value) = (place.list(X), place.value());
     place.run(vec![Plain::Append(X, value), Plain::ReadList(X, list)]);
     vec![]
 }
 
-fn lost_update(place: &mut Place<'_>) -> Vec<Anomaly> {
+fn lost_update(place: &mut Place<'_>) -> Vec<IsolationAnomaly> {
     let (list, [one, two]) = (place.list(X), place.values());
     place.run(vec![Plain::ReadList(X, list.clone()), Plain::Append(X, one)]);
     place.run(vec![Plain::ReadList(X, list.clone()), Plain::Append(X, two)]);
     place.run(vec![Plain::ReadList(X, with(&list, &[one, two]))]);
-    vec![cycle(Cycle::GSingle)]
+    vec![cycle(CycleKind::GSingle)]
 }
 
-fn unwritten(place: &mut Place<'_>) -> Vec<Anomaly> {
+fn unwritten(place: &mut Place<'_>) -> Vec<IsolationAnomaly> {
     let (list, value) = (place.list(X), place.value());
     place.run(vec![Plain::ReadList(X, with(&list, &[value]))]);
     vec![]
 }
 
-fn future_read(place: &mut Place<'_>) -> Vec<Anomaly> {
+fn future_read(place: &mut Place<'_>) -> Vec<IsolationAnomaly> {
     let (list, value) = (place.list(X), place.value());
     if place.prng.below(2) == 0 {
         place.run(vec![Plain::ReadList(X, with(&list, &[value])), Plain::Append(X, value)]);
@@ -170,14 +170,14 @@ fn future_read(place: &mut Place<'_>) -> Vec<Anomaly> {
     vec![]
 }
 
-fn duplicate(place: &mut Place<'_>) -> Vec<Anomaly> {
+fn duplicate(place: &mut Place<'_>) -> Vec<IsolationAnomaly> {
     let (list, value) = (place.list(X), place.value());
     place.run(vec![Plain::Append(X, value)]);
     place.run(vec![Plain::ReadList(X, with(&list, &[value, value]))]);
     vec![]
 }
 
-fn incompatible(place: &mut Place<'_>) -> Vec<Anomaly> {
+fn incompatible(place: &mut Place<'_>) -> Vec<IsolationAnomaly> {
     let (list, [one, two]) = (place.list(X), place.values());
     place.run(vec![Plain::Append(X, one)]);
     place.run(vec![Plain::Append(X, two)]);
@@ -186,20 +186,20 @@ fn incompatible(place: &mut Place<'_>) -> Vec<Anomaly> {
     vec![]
 }
 
-fn cyclic_versions(place: &mut Place<'_>) -> Vec<Anomaly> {
+fn cyclic_versions(place: &mut Place<'_>) -> Vec<IsolationAnomaly> {
     let [one, two] = place.values();
     place.run(vec![Plain::Read(X, Some(two)), Plain::Write(X, one)]);
     place.run(vec![Plain::Read(X, Some(one)), Plain::Write(X, two)]);
-    vec![cycle(Cycle::G1c)]
+    vec![cycle(CycleKind::G1c)]
 }
 
-fn wrong_total(place: &mut Place<'_>) -> Vec<Anomaly> {
+fn wrong_total(place: &mut Place<'_>) -> Vec<IsolationAnomaly> {
     let value = 1 + place.prng.below(9) as i64;
     place.run(vec![Plain::Accounts(300, vec![100, 100 + value, 100])]);
     vec![]
 }
 
-fn g_single(place: &mut Place<'_>) -> Vec<Anomaly> {
+fn g_single(place: &mut Place<'_>) -> Vec<IsolationAnomaly> {
     // The reader sees the last of a chain of transactions and not the first one.
     let length = 1 + place.prng.below(4);
     let values: Vec<[i64; 2]> = (0..length).map(|_| place.values()).collect();
@@ -218,7 +218,7 @@ fn g_single(place: &mut Place<'_>) -> Vec<Anomaly> {
     vec![]
 }
 
-fn long_fork(place: &mut Place<'_>) -> Vec<Anomaly> {
+fn long_fork(place: &mut Place<'_>) -> Vec<IsolationAnomaly> {
     let [a, b] = [place.list(X), place.list(X + 1)];
     let [one, two] = place.values();
     place.run(vec![Plain::Append(X, one)]);
@@ -229,7 +229,7 @@ fn long_fork(place: &mut Place<'_>) -> Vec<Anomaly> {
     vec![]
 }
 
-fn g_nonadjacent(place: &mut Place<'_>) -> Vec<Anomaly> {
+fn g_nonadjacent(place: &mut Place<'_>) -> Vec<IsolationAnomaly> {
     let [b, c, d, two_b, two_d] = place.values();
     let [ka, kb, kc, kd] = [X, X + 1, X + 2, X + 3];
     place.run(vec![Plain::ReadList(ka, vec![]), Plain::Append(kd, two_d)]);
@@ -240,7 +240,7 @@ fn g_nonadjacent(place: &mut Place<'_>) -> Vec<Anomaly> {
     vec![]
 }
 
-fn g2_item(place: &mut Place<'_>) -> Vec<Anomaly> {
+fn g2_item(place: &mut Place<'_>) -> Vec<IsolationAnomaly> {
     let length = 2 + place.prng.below(4);
     let lists: Vec<Vec<i64>> = (0..length).map(|at| place.list(X + at as i64)).collect();
     for (at, list) in lists.into_iter().enumerate() {
@@ -252,7 +252,7 @@ fn g2_item(place: &mut Place<'_>) -> Vec<Anomaly> {
     vec![]
 }
 
-fn stale(place: &mut Place<'_>) -> Vec<Anomaly> {
+fn stale(place: &mut Place<'_>) -> Vec<IsolationAnomaly> {
     let (list, value) = (place.list(X), place.value());
     place.run(vec![Plain::Append(X, value)]);
     place.next_client += 1;
@@ -262,12 +262,12 @@ fn stale(place: &mut Place<'_>) -> Vec<Anomaly> {
 }
 
 /// What a session that sees something old shows beside the guarantee that is broken.
-fn of_sessions() -> Vec<Anomaly> {
-    let order = [Order::Process, Order::Realtime];
-    order.map(|order| Anomaly::Cycle(Cycle::GSingle, order)).to_vec()
+fn of_sessions() -> Vec<IsolationAnomaly> {
+    let order = [CycleOrder::Process, CycleOrder::Realtime];
+    order.map(|order| IsolationAnomaly::Cycle(CycleKind::GSingle, order)).to_vec()
 }
 
-fn monotonic_reads(place: &mut Place<'_>) -> Vec<Anomaly> {
+fn monotonic_reads(place: &mut Place<'_>) -> Vec<IsolationAnomaly> {
     let (list, value) = (place.list(X), place.value());
     place.run(vec![Plain::Append(X, value)]).ended += 1_000;
     let client = place.next_client + 1;
@@ -277,7 +277,7 @@ fn monotonic_reads(place: &mut Place<'_>) -> Vec<Anomaly> {
     of_sessions()
 }
 
-fn read_your_writes(place: &mut Place<'_>) -> Vec<Anomaly> {
+fn read_your_writes(place: &mut Place<'_>) -> Vec<IsolationAnomaly> {
     let (list, value) = (place.list(X), place.value());
     let client = place.next_client + 1;
     place.next_client += 1;
@@ -286,7 +286,7 @@ fn read_your_writes(place: &mut Place<'_>) -> Vec<Anomaly> {
     of_sessions()
 }
 
-fn writes_follow_reads(place: &mut Place<'_>) -> Vec<Anomaly> {
+fn writes_follow_reads(place: &mut Place<'_>) -> Vec<IsolationAnomaly> {
     let [one, two] = place.values();
     place.run(vec![Plain::Append(X, one)]).ended += 1_000;
     let client = place.next_client + 1;
@@ -299,9 +299,9 @@ fn writes_follow_reads(place: &mut Place<'_>) -> Vec<Anomaly> {
     of_sessions()
 }
 
-type Planter = fn(&mut Place<'_>) -> Vec<Anomaly>;
+type Planter = fn(&mut Place<'_>) -> Vec<IsolationAnomaly>;
 
-fn planted(planter: Planter, shows: Anomaly, prng: &mut Prng, until: u64) -> Plant {
+fn planted(planter: Planter, shows: IsolationAnomaly, prng: &mut Prng, until: u64) -> Plant {
     let at = prng.below(until as usize) as u64;
     let (next_client, next_value) = (APART as u32, APART);
     let mut place = Place { prng, at, next_client, next_value, runs: Vec::new() };
@@ -311,10 +311,10 @@ fn planted(planter: Planter, shows: Anomaly, prng: &mut Prng, until: u64) -> Pla
 
 /// Plants an anomaly into 1,000 clean histories; each must show it, and nothing that does not come
 /// with it.
-fn check(planter: Planter, shows: Anomaly) {
+fn check(planter: Planter, shows: IsolationAnomaly) {
     for seed in 0..1_000 {
         let mut prng = Prng::new(seed);
-        let mut runs = simulate(Simulation::new(Level::StrictSerializable), &mut prng);
+        let mut runs = simulate(Simulation::new(IsolationLevel::StrictSerializable), &mut prng);
         let until = runs.iter().map(|run| run.ended).max().unwrap_or(1);
         let plant = planted(planter, shows, &mut prng, until);
         runs.extend(plant.runs);
@@ -323,41 +323,41 @@ fn check(planter: Planter, shows: Anomaly) {
         let found = names(&findings);
         let words: Vec<String> = findings.witnesses.iter().map(ToString::to_string).collect();
         assert!(found.contains(&plant.shows), "seed {seed}, {shows}: {found:?} {words:?}");
-        let may: BTreeSet<Anomaly> = plant.may_show.into_iter().chain([shows]).collect();
+        let may: BTreeSet<IsolationAnomaly> = plant.may_show.into_iter().chain([shows]).collect();
         assert!(found.is_subset(&may), "seed {seed}, {shows}: {found:?} {}", words.join("\n"));
     }
 }
 
 #[test]
 fn values_that_must_not_be_read_are_found() {
-    check(g1a, Anomaly::G1a);
-    check(g1b, Anomaly::G1b);
-    check(dirty_update, Anomaly::DirtyUpdate);
-    check(unwritten, Anomaly::UnwrittenRead);
-    check(future_read, Anomaly::FutureRead);
-    check(duplicate, Anomaly::DuplicateElements);
-    check(incompatible, Anomaly::IncompatibleOrder);
-    check(cyclic_versions, Anomaly::CyclicVersions);
-    check(internal, Anomaly::Internal);
-    check(own_write_unseen, Anomaly::OwnWriteUnseen);
-    check(lost_update, Anomaly::LostUpdate);
-    check(wrong_total, Anomaly::WrongTotal);
+    check(g1a, IsolationAnomaly::G1a);
+    check(g1b, IsolationAnomaly::G1b);
+    check(dirty_update, IsolationAnomaly::DirtyUpdate);
+    check(unwritten, IsolationAnomaly::UnwrittenRead);
+    check(future_read, IsolationAnomaly::FutureRead);
+    check(duplicate, IsolationAnomaly::DuplicateElements);
+    check(incompatible, IsolationAnomaly::IncompatibleOrder);
+    check(cyclic_versions, IsolationAnomaly::CyclicVersions);
+    check(internal, IsolationAnomaly::Internal);
+    check(own_write_unseen, IsolationAnomaly::OwnWriteUnseen);
+    check(lost_update, IsolationAnomaly::LostUpdate);
+    check(wrong_total, IsolationAnomaly::WrongTotal);
 }
 
 #[test]
 fn cycles_are_found() {
-    check(g0, cycle(Cycle::G0));
-    check(g1c, cycle(Cycle::G1c));
-    check(g_single, cycle(Cycle::GSingle));
-    check(long_fork, cycle(Cycle::LongFork));
-    check(g_nonadjacent, cycle(Cycle::GNonadjacent));
-    check(g2_item, cycle(Cycle::G2Item));
+    check(g0, cycle(CycleKind::G0));
+    check(g1c, cycle(CycleKind::G1c));
+    check(g_single, cycle(CycleKind::GSingle));
+    check(long_fork, cycle(CycleKind::LongFork));
+    check(g_nonadjacent, cycle(CycleKind::GNonadjacent));
+    check(g2_item, cycle(CycleKind::G2Item));
 }
 
 #[test]
 fn what_only_an_order_forbids_is_found() {
-    check(stale, Anomaly::Cycle(Cycle::GSingle, Order::Realtime));
-    check(monotonic_reads, Anomaly::MonotonicReads);
-    check(read_your_writes, Anomaly::ReadYourWrites);
-    check(writes_follow_reads, Anomaly::WritesFollowReads);
+    check(stale, IsolationAnomaly::Cycle(CycleKind::GSingle, CycleOrder::Realtime));
+    check(monotonic_reads, IsolationAnomaly::MonotonicReads);
+    check(read_your_writes, IsolationAnomaly::ReadYourWrites);
+    check(writes_follow_reads, IsolationAnomaly::WritesFollowReads);
 }

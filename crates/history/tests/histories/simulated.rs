@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use history::{Level, Outcome};
+use history::{IsolationLevel, TransactionOutcome};
 use stats::Prng;
 
 use crate::written::{Plain, Run};
@@ -13,7 +13,7 @@ pub(crate) struct Simulation {
     /// Read committed: each statement sees what is committed, a row that another one has changed is
     /// waited for (here: the transaction fails). Repeatable read: a snapshot, and the first to commit
     /// wins. Serializable and stricter: what was read must be unchanged at the commit.
-    pub(crate) level: Level,
+    pub(crate) level: IsolationLevel,
     pub(crate) clients: u32,
     pub(crate) transactions: u32,
     /// Keys used at one time; a key gets at most some twenty appends.
@@ -21,7 +21,7 @@ pub(crate) struct Simulation {
 }
 
 impl Simulation {
-    pub(crate) fn new(level: Level) -> Simulation {
+    pub(crate) fn new(level: IsolationLevel) -> Simulation {
         Simulation { level, clients: 5, transactions: 60, keys: 3 }
     }
 }
@@ -55,7 +55,7 @@ struct Open {
 }
 
 struct World {
-    level: Level,
+    level: IsolationLevel,
     store: Store,
     versions: BTreeMap<Name, u64>,
     /// Rows that an open transaction has changed, at read committed.
@@ -117,7 +117,8 @@ impl World {
 
     /// What a transaction sees of a value, its own writes included.
     fn seen(&self, open: &Open, name: Name) -> Vec<i64> {
-        let from = if self.level == Level::ReadCommitted { &self.store } else { &open.snapshot };
+        let from =
+            if self.level == IsolationLevel::ReadCommitted { &self.store } else { &open.snapshot };
         let mut seen = from.get(&name).cloned().unwrap_or_default();
         match (name, open.writes.get(&name)) {
             (Name::List(_), Some(own)) => seen.extend(own),
@@ -152,7 +153,7 @@ impl World {
                     open.writes.insert(Name::Register(key), vec![value]);
                 }
             }
-            _ if self.level == Level::ReadCommitted || prng.below(2) == 0 => {
+            _ if self.level == IsolationLevel::ReadCommitted || prng.below(2) == 0 => {
                 open.operations.push(Plain::Accounts(TOTAL, self.seen(open, Name::Accounts)));
                 open.reads.insert(Name::Accounts);
             }
@@ -176,7 +177,7 @@ impl World {
 
     /// At read committed a row that another one has changed is locked.
     fn may_write(&mut self, client: u32, open: &mut Open, name: Name) -> bool {
-        if self.level == Level::ReadCommitted {
+        if self.level == IsolationLevel::ReadCommitted {
             open.has_failed |= *self.locks.entry(name).or_insert(client) != client;
         }
         !open.has_failed
@@ -188,8 +189,8 @@ impl World {
         let is_unchanged = |name: &&Name| self.versions.get(name) == versions.get(name);
         let may_commit = !has_failed
             && match self.level {
-                Level::ReadCommitted => true,
-                Level::RepeatableRead => writes.keys().all(|name| is_unchanged(&name)),
+                IsolationLevel::ReadCommitted => true,
+                IsolationLevel::RepeatableRead => writes.keys().all(|name| is_unchanged(&name)),
                 _ => reads.iter().chain(writes.keys()).all(|name| is_unchanged(&name)),
             };
         let is_lost = prng.below(20) == 0;
@@ -205,9 +206,9 @@ impl World {
             }
         }
         let outcome = match (is_lost, commits) {
-            (true, _) => Outcome::Unknown,
-            (false, true) => Outcome::Committed,
-            (false, false) => Outcome::Failed,
+            (true, _) => TransactionOutcome::Unknown,
+            (false, true) => TransactionOutcome::Committed,
+            (false, false) => TransactionOutcome::Failed,
         };
         self.runs.push(Run { client, begun, ended: now, outcome, operations });
     }

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use history::file::{Recorder, read};
-use history::{Fault, FaultKind, Group, History, Kind, Operation, Outcome};
+use history::file::{HistoryWriter, read};
+use history::{
+    FaultKind, History, HistoryFault, HistoryWorkload, ObjectKind, Operation, TransactionOutcome,
+};
 use stats::Prng;
 
 use crate::truth::Timed;
@@ -41,14 +43,14 @@ pub(crate) fn random(prng: &mut Prng) -> Vec<Run> {
     for place in 0..count as u64 {
         let client = prng.below(clients);
         let outcome = match prng.below(10) {
-            0 | 1 => Outcome::Unknown,
-            2 => Outcome::Failed,
-            _ => Outcome::Committed,
+            0 | 1 => TransactionOutcome::Unknown,
+            2 => TransactionOutcome::Failed,
+            _ => TransactionOutcome::Committed,
         };
         let is_applied = match outcome {
-            Outcome::Committed => true,
-            Outcome::Unknown => prng.below(2) == 0,
-            Outcome::Failed => prng.below(20) == 0,
+            TransactionOutcome::Committed => true,
+            TransactionOutcome::Unknown => prng.below(2) == 0,
+            TransactionOutcome::Failed => prng.below(20) == 0,
         };
         let now = states.len() - 1;
         let snapshot = if mode == Reads::Serial { now } else { now - prng.below(now.min(2) + 1) };
@@ -92,7 +94,7 @@ pub(crate) fn random(prng: &mut Prng) -> Vec<Run> {
         // The client's next transaction may begin at the moment at which this one ends, and not before its
         // commit: one of unknown outcome is given up at any time.
         let gives_up = begun + 1 + prng.below((ended - begun) as usize + 1) as u64;
-        let ended = if outcome == Outcome::Unknown { gives_up } else { ended };
+        let ended = if outcome == TransactionOutcome::Unknown { gives_up } else { ended };
         free[client] = ended;
         runs.push(Run { client: client as u32, begun, ended, outcome, operations });
     }
@@ -158,7 +160,11 @@ pub(crate) fn told(runs: &[Run], loss: Loss, prng: &mut Prng) -> History {
         if file as usize == missing {
             match loss {
                 Loss::File => {
-                    history.blame(Fault { file: name, line: 0, what: FaultKind::FileMissing });
+                    history.blame(HistoryFault {
+                        file: name,
+                        line: 0,
+                        what: FaultKind::FileMissing,
+                    });
                     continue;
                 }
                 Loss::CutOff => text.truncate(12 + prng.below(text.len() - 12)),
@@ -182,8 +188,8 @@ fn text_of<'r>(
     offset: i64,
     prng: &mut Prng,
 ) -> Vec<u8> {
-    let mut recorder = Recorder::default();
-    let mut out = Recorder::header([&Group::default()], 2);
+    let mut recorder = HistoryWriter::default();
+    let mut out = HistoryWriter::header([&HistoryWorkload::default()], 2);
     if bound > 0 {
         recorder.moments_within(&mut out, bound);
     }
@@ -225,7 +231,7 @@ fn text_of<'r>(
     out
 }
 
-fn note(recorder: &mut Recorder, out: &mut Vec<u8>, client: u32, plain: &Plain) {
+fn note(recorder: &mut HistoryWriter, out: &mut Vec<u8>, client: u32, plain: &Plain) {
     match plain {
         Plain::Append(key, value) => recorder.appends(out, client, *key, *value),
         Plain::ReadList(key, list) => recorder.has_read_list(out, client, *key, list),
@@ -241,7 +247,7 @@ pub(crate) fn runs_of(history: &History) -> Vec<Timed> {
         Operation::Append { key, value } => Plain::Append(history.key(key).1, value),
         Operation::Write { key, value } => Plain::Write(history.key(key).1, value),
         Operation::ReadList { key, list } => {
-            assert_eq!(history.key(key).0, Kind::List);
+            assert_eq!(history.key(key).0, ObjectKind::List);
             Plain::ReadList(history.key(key).1, history.elements(list).to_vec())
         }
         Operation::Read { key, value } => Plain::Read(history.key(key).1, Some(value)),

@@ -1,6 +1,6 @@
 //! How old reads were.
 
-use history::Staleness;
+use history::ReadStaleness;
 
 use crate::written::judged;
 
@@ -8,7 +8,7 @@ use crate::written::judged;
 fn a_read_is_as_old_as_the_first_acknowledged_append_that_it_lacks() {
     let check = |lines: &[&str], reads: usize, age_ns: u64, lacking: u32| {
         let findings = judged(lines);
-        let found: &Staleness = &findings.staleness[0];
+        let found: &ReadStaleness = &findings.staleness[0];
         let most = (found.age_ns(1.0), found.lacking(1.0));
         assert_eq!((found.reads(), most), (reads, (Some(age_ns), Some(lacking))), "{lines:?}");
     };

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use history::{Kind, Level, Outcome};
+use history::{IsolationLevel, ObjectKind, TransactionOutcome};
 
 use crate::written::{Plain, Run};
 
@@ -17,17 +17,18 @@ pub(crate) struct Timed {
 }
 
 /// The elements of each list, and the value of each register.
-type State = BTreeMap<(Kind, i64), Vec<i64>>;
+type State = BTreeMap<(ObjectKind, i64), Vec<i64>>;
 
 /// Whether the transactions may come from a database that provides a level.
-pub(crate) fn may_be(all: &[Timed], level: Level) -> bool {
-    let there: Vec<&Timed> = all.iter().filter(|one| one.run.outcome != Outcome::Failed).collect();
+pub(crate) fn may_be(all: &[Timed], level: IsolationLevel) -> bool {
+    let there: Vec<&Timed> =
+        all.iter().filter(|one| one.run.outcome != TransactionOutcome::Failed).collect();
     let mut search = Search { level, all: &there, failed: HashSet::new() };
     search.next(0, 0, &mut vec![State::new()], &mut vec![None; there.len()])
 }
 
 struct Search<'t> {
-    level: Level,
+    level: IsolationLevel,
     all: &'t [&'t Timed],
     /// What was tried from here on without success.
     failed: HashSet<(u64, u64, String)>,
@@ -45,7 +46,7 @@ impl Search<'_> {
     ) -> bool {
         let is_left = |at: &usize| done >> *at & 1 == 0;
         let count = self.all.len();
-        let must = |at: &usize| self.all[*at].run.outcome == Outcome::Committed;
+        let must = |at: &usize| self.all[*at].run.outcome == TransactionOutcome::Committed;
         if !(0..count).filter(is_left).any(|at| must(&at)) {
             return true;
         }
@@ -53,7 +54,7 @@ impl Search<'_> {
         if self.failed.contains(&seen) {
             return false;
         }
-        let has_snapshots = self.level == Level::RepeatableRead;
+        let has_snapshots = self.level == IsolationLevel::RepeatableRead;
         for at in (0..count).filter(is_left).collect::<Vec<_>>() {
             let one = self.all[at];
             let now = past.len() - 1;
@@ -67,14 +68,14 @@ impl Search<'_> {
                 }
                 continue;
             }
-            if self.level == Level::StrictSerializable
+            if self.level == IsolationLevel::StrictSerializable
                 && (0..count).filter(is_left).any(|other| other != at && self.precedes(other, at))
             {
                 continue;
             }
             let next = match self.level {
-                Level::ReadCommitted => applied(&one.run, &past[now], Some(past)),
-                Level::RepeatableRead => {
+                IsolationLevel::ReadCommitted => applied(&one.run, &past[now], Some(past)),
+                IsolationLevel::RepeatableRead => {
                     let snapshot = since[at].unwrap_or(now);
                     let is_first = one
                         .run
@@ -110,23 +111,25 @@ impl Search<'_> {
         let [one, other] = [self.all[one], self.all[other]];
         let is_earlier = one.run.client == other.run.client && one.run.begun < other.run.begun;
         let ended = one.run.ended.saturating_add(one.bound);
-        one.run.outcome == Outcome::Committed
+        one.run.outcome == TransactionOutcome::Committed
             && (is_earlier || ended < other.run.begun.saturating_sub(other.bound))
     }
 }
 
-fn written(plain: &Plain) -> Option<((Kind, i64), i64)> {
+fn written(plain: &Plain) -> Option<((ObjectKind, i64), i64)> {
     match plain {
-        Plain::Append(key, value) => Some(((Kind::List, *key), *value)),
-        Plain::Write(key, value) => Some(((Kind::Register, *key), *value)),
+        Plain::Append(key, value) => Some(((ObjectKind::List, *key), *value)),
+        Plain::Write(key, value) => Some(((ObjectKind::Register, *key), *value)),
         _ => None,
     }
 }
 
-fn read(plain: &Plain) -> Option<((Kind, i64), Vec<i64>)> {
+fn read(plain: &Plain) -> Option<((ObjectKind, i64), Vec<i64>)> {
     match plain {
-        Plain::ReadList(key, list) => Some(((Kind::List, *key), list.clone())),
-        Plain::Read(key, value) => Some(((Kind::Register, *key), value.iter().copied().collect())),
+        Plain::ReadList(key, list) => Some(((ObjectKind::List, *key), list.clone())),
+        Plain::Read(key, value) => {
+            Some(((ObjectKind::Register, *key), value.iter().copied().collect()))
+        }
         _ => None,
     }
 }
@@ -139,9 +142,9 @@ fn writes(run: &Run) -> bool {
     run.operations.iter().any(|plain| written(plain).is_some())
 }
 
-fn write(state: &mut State, key: (Kind, i64), value: i64) {
+fn write(state: &mut State, key: (ObjectKind, i64), value: i64) {
     let here = state.entry(key).or_default();
-    if key.0 == Kind::Register {
+    if key.0 == ObjectKind::Register {
         here.clear();
     }
     here.push(value);
@@ -151,7 +154,7 @@ fn write(state: &mut State, key: (Kind, i64), value: i64) {
 /// past, it may find any state of that in a key until it writes the key.
 pub(crate) fn applied(run: &Run, state: &State, past: Option<&Vec<State>>) -> Option<State> {
     let mut next = state.clone();
-    let mut own: HashSet<(Kind, i64)> = HashSet::new();
+    let mut own: HashSet<(ObjectKind, i64)> = HashSet::new();
     let nothing = Vec::new();
     for plain in &run.operations {
         if let Some((key, value)) = written(plain) {

@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use history::{
-    Anomaly, Findings, Group, History, Kind, Operation, Outcome, Session, Transaction, check,
+    History, HistoryFindings, HistorySession, HistoryTransaction, HistoryWorkload,
+    IsolationAnomaly, ObjectKind, Operation, TransactionOutcome, check,
 };
 
 /// An operation whose keys and lists are not in a history yet.
@@ -26,7 +27,7 @@ pub(crate) struct Run {
     pub(crate) client: u32,
     pub(crate) begun: u64,
     pub(crate) ended: u64,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: TransactionOutcome,
     pub(crate) operations: Vec<Plain>,
 }
 
@@ -35,21 +36,21 @@ pub(crate) struct Run {
 pub(crate) fn history_of(mut runs: Vec<Run>) -> History {
     runs.sort_by_key(|run| (run.begun, run.client));
     let mut history = History::default();
-    let group = Group { server: "primary".to_owned(), ..Group::default() };
+    let group = HistoryWorkload { server: "primary".to_owned(), ..HistoryWorkload::default() };
     let group = history.add_group(group);
     let file = history.add_file("here");
     let mut clients: BTreeMap<u32, (u32, u64)> = BTreeMap::new();
     for run in runs {
-        let session = Session { client: run.client, group, backend: 0, file };
+        let session = HistorySession { client: run.client, group, backend: 0, file };
         let (session, number) =
             clients.entry(run.client).or_insert_with(|| (history.add_session(session), 0));
         *number += 1;
         let (session, number) = (*session, *number);
         let operations: Vec<Operation> =
             run.operations.iter().map(|plain| operation(&mut history, plain)).collect();
-        let ended = if run.outcome == Outcome::Unknown { u64::MAX } else { run.ended };
+        let ended = if run.outcome == TransactionOutcome::Unknown { u64::MAX } else { run.ended };
         let Run { begun, outcome, .. } = run;
-        let transaction = Transaction {
+        let transaction = HistoryTransaction {
             session,
             first: 0,
             operations: 0,
@@ -68,17 +69,17 @@ pub(crate) fn history_of(mut runs: Vec<Run>) -> History {
 fn operation(history: &mut History, plain: &Plain) -> Operation {
     match plain {
         Plain::Append(key, value) => {
-            Operation::Append { key: history.intern(Kind::List, *key), value: *value }
+            Operation::Append { key: history.intern(ObjectKind::List, *key), value: *value }
         }
         Plain::ReadList(key, list) => {
-            let key = history.intern(Kind::List, *key);
+            let key = history.intern(ObjectKind::List, *key);
             Operation::ReadList { key, list: history.add_read(key, None, 0, list).unwrap() }
         }
         Plain::Write(key, value) => {
-            Operation::Write { key: history.intern(Kind::Register, *key), value: *value }
+            Operation::Write { key: history.intern(ObjectKind::Register, *key), value: *value }
         }
         Plain::Read(key, value) => {
-            let key = history.intern(Kind::Register, *key);
+            let key = history.intern(ObjectKind::Register, *key);
             value.map_or(Operation::ReadNothing { key }, |value| Operation::Read { key, value })
         }
         Plain::Accounts(total, balances) => {
@@ -98,9 +99,9 @@ fn run(line: &str) -> Option<Run> {
     let [client, times, outcome] = words[..] else { return None };
     let (begun, ended) = times.split_once('-')?;
     let outcome = match outcome {
-        "ok" => Outcome::Committed,
-        "fail" => Outcome::Failed,
-        "?" => Outcome::Unknown,
+        "ok" => TransactionOutcome::Committed,
+        "fail" => TransactionOutcome::Failed,
+        "?" => TransactionOutcome::Unknown,
         _ => return None,
     };
     let operations: Option<Vec<Plain>> = operations.split_whitespace().map(plain).collect();
@@ -130,11 +131,11 @@ fn plain(word: &str) -> Option<Plain> {
     }
 }
 
-pub(crate) fn judged(lines: &[&str]) -> Findings {
+pub(crate) fn judged(lines: &[&str]) -> HistoryFindings {
     check(&history_of(runs(lines)))
 }
 
 /// The anomalies that were found.
-pub(crate) fn names(findings: &Findings) -> BTreeSet<Anomaly> {
+pub(crate) fn names(findings: &HistoryFindings) -> BTreeSet<IsolationAnomaly> {
     findings.anomalies.keys().copied().collect()
 }

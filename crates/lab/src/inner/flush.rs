@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use os::command::Output;
+use os::command::ProcessOutput;
 use rustix::process::Signal;
 
 use crate::error::Error;
@@ -32,8 +32,8 @@ impl Lab {
             .command(PROGRAM, &directory)
             .args(["-s", &seconds.to_string(), "-f"])
             .arg(directory.join("file"))
-            .stdout(Output::File(output.clone()))
-            .stderr(Output::File(output.clone()));
+            .stdout(ProcessOutput::File(output.clone()))
+            .stderr(ProcessOutput::File(output.clone()));
         let pid = self.shared().spawn_in(&command, None)?;
         let process =
             |source| Error::Process { doing: "running", node: PROGRAM.to_owned(), source };

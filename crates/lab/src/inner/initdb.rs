@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use os::command::Output;
+use os::command::ProcessOutput;
 
 use crate::copy::copy_tree;
 use crate::error::Error;
@@ -74,8 +74,8 @@ fn run(shared: &Shared, node: &str, options: &[String], directory: &Path) -> Res
         // Lab::sync writes everything, the copies too, when a study needs it on disk.
         .arg("--no-sync")
         .args(options)
-        .stdout(Output::File(output.clone()))
-        .stderr(Output::File(output.clone()));
+        .stdout(ProcessOutput::File(output.clone()))
+        .stderr(ProcessOutput::File(output.clone()));
     let exit = shared.run(&command, INITDB_TIMEOUT);
     // It has served its purpose either way; at worst it is removed with the lab.
     let _ = remove_file(&password, shared.user);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use os::init::Init;
-use os::user::User;
+use os::user::SystemUser;
 
 use crate::answer::LabOpened;
 use crate::ending;
@@ -48,7 +48,7 @@ impl Lab {
     }
 
     /// The user that its servers run as.
-    pub(crate) fn user(&self) -> User {
+    pub(crate) fn user(&self) -> SystemUser {
         self.shared.user
     }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use os::user::User;
+use os::user::SystemUser;
 
 use crate::error::Error;
 use crate::inner::shared::Shared;
@@ -24,13 +24,13 @@ pub(crate) struct Network {
 #[derive(Debug)]
 struct Held {
     shared: Arc<Shared>,
-    network: os::init::Network,
+    network: os::init::NetworkNamespace,
 }
 
 impl Network {
     /// Makes one for the node `name`.
     pub(crate) fn make(shared: &Arc<Shared>, name: &str) -> Result<Self, Error> {
-        if !User::current().is_root() {
+        if !SystemUser::current().is_root() {
             return Err(Error::NetworkNeedsRoot { node: name.to_owned() });
         }
         let failed = |source| {
@@ -41,7 +41,7 @@ impl Network {
         Ok(Self { held: Arc::new(Held { shared: Arc::clone(shared), network }) })
     }
 
-    pub(crate) fn id(&self) -> os::init::Network {
+    pub(crate) fn id(&self) -> os::init::NetworkNamespace {
         self.held.network
     }
 

@@ -24,9 +24,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fault::disk::Disk;
-use os::command::Output;
-use os::throttle::{Limits, Throttle};
+use fault::disk::FaultyDisk;
+use os::command::ProcessOutput;
+use os::throttle::{IoLimits, IoThrottle};
 use rustix::process::Signal;
 use terms::StopMode;
 
@@ -64,7 +64,7 @@ pub(crate) struct Node {
     lines: String,
     port: Port,
     /// The disk that its data lie on, unless it is the lab's directory.
-    disk: Option<Disk>,
+    disk: Option<FaultyDisk>,
     /// The disks of the parts of its data that are not with these.
     parts: Vec<PartDisk>,
     /// True if the power of its disks was cut since it was formatted.
@@ -92,7 +92,7 @@ impl Node {
         }
         let disk = disk::of(&config, &program, port.number);
         let parts = PartDisk::all(&config, &program, port.number);
-        program.file_system = disk.as_ref().map(Disk::mount_point);
+        program.file_system = disk.as_ref().map(FaultyDisk::mount_point);
         let (lines, upstream) = (String::new(), None);
         let (is_cut, restored_by, log_bytes) = (false, None, 0);
         Ok(Self {
@@ -130,11 +130,11 @@ impl Node {
         Ok(())
     }
 
-    pub(crate) fn limit_io(&self, limits: &Limits) -> Result<Throttle, Error> {
+    pub(crate) fn limit_io(&self, limits: &IoLimits) -> Result<IoThrottle, Error> {
         let doing = "limiting the I/O";
         self.program.expect_running(doing)?;
         let limit = || {
-            let throttle = Throttle::make(&self.program.directory, limits)?;
+            let throttle = IoThrottle::make(&self.program.directory, limits)?;
             let Some(pid) = self.host_pid() else { return Ok(throttle) };
             // What the first one starts from here on is in the group by itself.
             throttle.take(pid)?;
@@ -330,8 +330,8 @@ impl Runs for Node {
             .command("postgres", &self.data())
             .arg("-D")
             .arg(self.data())
-            .stdout(Output::File(log.clone()))
-            .stderr(Output::File(log))
+            .stdout(ProcessOutput::File(log.clone()))
+            .stderr(ProcessOutput::File(log))
             // If the init dies and could not take it along: immediate shutdown.
             .parent_death_signal(Signal::QUIT);
         let preloading = self.preloading()?.into_iter();

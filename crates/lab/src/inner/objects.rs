@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::SystemTime;
 
-use fault::disk::{DiskConfig, Method};
-use os::throttle::Throttle;
-use os::user::User;
+use fault::disk::{DiskConfig, PowerCutMethod};
+use os::throttle::IoThrottle;
+use os::user::SystemUser;
 
 use crate::answer::{Answer, Listing, MadeLink, MadeNode, MadePooler, Packages};
 use crate::error::{Error, HostError};
@@ -58,7 +58,7 @@ enum Object {
     Station(Box<Station>),
     Link(Box<Link>),
     Snapshot(Snapshot),
-    Limit { _throttle: Throttle },
+    Limit { _throttle: IoThrottle },
 }
 
 impl Objects {
@@ -295,7 +295,9 @@ impl Objects {
     }
 
     fn be_own_disk(&self, disk: &mut DiskConfig) {
-        if let Method::Block { program, .. } | Method::State { program, .. } = &mut disk.method {
+        if let PowerCutMethod::Block { program, .. } | PowerCutMethod::State { program, .. } =
+            &mut disk.method
+        {
             self.be_own(&mut program.path);
         }
     }
@@ -472,7 +474,8 @@ fn read(lab: &Lab, directory: &Path) -> Result<Listing, Error> {
     let reading = || failed("reading", directory);
     let is_own = |place: &Path| {
         let owner = place.metadata().map(|about| about.uid());
-        place.starts_with(lab.directory()) && owner.is_ok_and(|uid| uid == User::current().uid)
+        place.starts_with(lab.directory())
+            && owner.is_ok_and(|uid| uid == SystemUser::current().uid)
     };
     let place = match directory.canonicalize() {
         Ok(place) if is_own(&place) => place,
@@ -484,7 +487,7 @@ fn read(lab: &Lab, directory: &Path) -> Result<Listing, Error> {
         let entry = entry.map_err(reading())?;
         // One that is replaced meanwhile is there under its name the next time.
         let mut bytes = Vec::new();
-        let file = open_file(&entry.path(), User::current());
+        let file = open_file(&entry.path(), SystemUser::current());
         if file.and_then(|mut file| file.read_to_end(&mut bytes)).is_ok() {
             files.push((entry.file_name().to_string_lossy().into_owned(), bytes));
         }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use os::command::Output;
+use os::command::ProcessOutput;
 use rustix::process::Signal;
 use terms::StopMode;
 
@@ -220,8 +220,8 @@ impl Runs for Pooler {
             .shared
             .command_of(self.executable.program(), &self.program.directory)
             .arg(ini)
-            .stdout(Output::File(log.clone()))
-            .stderr(Output::File(log))
+            .stdout(ProcessOutput::File(log.clone()))
+            .stderr(ProcessOutput::File(log))
             .parent_death_signal(Signal::KILL);
         self.program.launch(&command)?;
         self.wait_until_ready().inspect_err(|_| {

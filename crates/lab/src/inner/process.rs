@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use os::command::{Command, Output};
-use os::user::User;
+use os::command::{ProcessCommand, ProcessOutput};
+use os::user::SystemUser;
 use rustix::process::Signal;
 use terms::StopMode;
 
@@ -17,12 +17,16 @@ use crate::inner::shared::Shared;
 #[derive(Debug)]
 pub(crate) struct Process {
     program: Program,
-    command: Command,
+    command: ProcessCommand,
 }
 
 impl Process {
-    pub(crate) fn new(shared: Arc<Shared>, name: &str, command: Command) -> Result<Self, Error> {
-        let owner = command.user.unwrap_or_else(User::current);
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        name: &str,
+        command: ProcessCommand,
+    ) -> Result<Self, Error> {
+        let owner = command.user.unwrap_or_else(SystemUser::current);
         Ok(Self { program: Program::new(shared, name, owner)?, command })
     }
 }
@@ -44,8 +48,8 @@ impl Runs for Process {
             .command
             .clone()
             .directory(&self.program.directory)
-            .stdout(Output::File(self.log()))
-            .stderr(Output::File(self.log()))
+            .stdout(ProcessOutput::File(self.log()))
+            .stderr(ProcessOutput::File(self.log()))
             .parent_death_signal(Signal::KILL);
         self.program.launch(&command).map(drop)
     }

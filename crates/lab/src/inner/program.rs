@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use os::command::Command;
-use os::init::{Exit, Init};
-use os::user::User;
+use os::command::ProcessCommand;
+use os::init::{Init, ProcessExit};
+use os::user::SystemUser;
 use rustix::process::Signal;
 use terms::StopMode;
 
@@ -29,7 +29,7 @@ pub(crate) struct Program {
     /// The file system of its own disk, where its processes may work too.
     pub(crate) file_system: Option<PathBuf>,
     /// The owner of the directory, as whom it runs.
-    pub(crate) owner: User,
+    pub(crate) owner: SystemUser,
     /// The network that its processes are started in, if not in the network of this process.
     pub(crate) network: Option<Network>,
     started: Option<StartedProcess>,
@@ -73,11 +73,11 @@ pub(crate) trait Runs {
         self.program().is_running()
     }
 
-    fn exit(&self) -> Result<Option<Exit>, Error> {
+    fn exit(&self) -> Result<Option<ProcessExit>, Error> {
         self.program().exit()
     }
 
-    fn stop(&mut self, mode: StopMode) -> Result<Exit, Error> {
+    fn stop(&mut self, mode: StopMode) -> Result<ProcessExit, Error> {
         let (signal, waited) = self.stop_signal(mode);
         self.program_mut().end(signal, waited)?.ok_or_else(|| {
             let (node, log) = (self.program().name.clone(), self.log_tail());
@@ -96,7 +96,7 @@ pub(crate) struct StartedProcess {
 
 impl Program {
     /// Takes the name, for a program that runs as `owner`; nothing runs yet.
-    pub(crate) fn new(shared: Arc<Shared>, name: &str, owner: User) -> Result<Self, Error> {
+    pub(crate) fn new(shared: Arc<Shared>, name: &str, owner: SystemUser) -> Result<Self, Error> {
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(is_word) {
             return Err(Error::NodeName { name: name.to_owned() });
@@ -119,7 +119,7 @@ impl Program {
     }
 
     /// Starts it, and returns its process id in the lab.
-    pub(crate) fn launch(&mut self, command: &Command) -> Result<i32, Error> {
+    pub(crate) fn launch(&mut self, command: &ProcessCommand) -> Result<i32, Error> {
         let network = self.network.as_ref().map(Network::id);
         let pid = self.shared.spawn_in(command, network)?;
         self.started = Some(StartedProcess { pid, host_pid: None, is_paused: false });
@@ -130,7 +130,11 @@ impl Program {
 
     /// Sends it `signal` and waits for its end; `None` if it still runs after `timeout`. One that
     /// is paused is resumed for it.
-    pub(crate) fn end(&mut self, signal: Signal, timeout: Duration) -> Result<Option<Exit>, Error> {
+    pub(crate) fn end(
+        &mut self,
+        signal: Signal,
+        timeout: Duration,
+    ) -> Result<Option<ProcessExit>, Error> {
         if self.expect_running("stopping")?.is_paused {
             self.resume()?;
         }
@@ -195,7 +199,7 @@ impl Program {
     }
 
     /// Its end since it was started, `None` while it runs.
-    pub(crate) fn exit(&self) -> Result<Option<Exit>, Error> {
+    pub(crate) fn exit(&self) -> Result<Option<ProcessExit>, Error> {
         let Some(started) = self.started else { return Ok(None) };
         let doing = "asking for the end";
         self.init(doing)?.exit(started.pid).map_err(|source| self.process(doing, source))

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use os::command::Command;
-use os::init::{Exit, Init, Network};
-use os::user::User;
+use os::command::ProcessCommand;
+use os::init::{Init, NetworkNamespace, ProcessExit};
+use os::user::SystemUser;
 use server::Password;
 
 use crate::directory::{DISKS, Directory, NODES, SNAPSHOTS, SOCKETS, TEMPLATES};
@@ -30,7 +30,7 @@ pub(crate) struct Shared {
     init: Option<Init>,
     isolation: Isolation,
     pub(crate) installation: Installation,
-    pub(crate) user: User,
+    pub(crate) user: SystemUser,
     /// The superuser's, for connections over TCP.
     pub(crate) password: Password,
     /// Directories that initdb made, by its options. The lock is held while initdb runs, so that
@@ -54,7 +54,7 @@ impl Shared {
     /// Makes the directory and starts the init.
     pub(crate) fn new(config: LabConfig) -> Result<Shared, Error> {
         // PostgreSQL refuses root.
-        let user = User::unprivileged().ok_or(Error::NoServerUser)?;
+        let user = SystemUser::unprivileged().ok_or(Error::NoServerUser)?;
         let directory = Directory::make(&config, user)?;
         let (init, isolation) = isolate(&directory, config.isolation)?;
         let kept = config.templates.as_deref().map(|below| Templates::open(below, user));
@@ -151,17 +151,17 @@ impl Shared {
     }
 
     /// A program of the installation, run as the server user in `directory`.
-    pub(crate) fn command(&self, program: &str, directory: &Path) -> Command {
+    pub(crate) fn command(&self, program: &str, directory: &Path) -> ProcessCommand {
         self.command_of(&self.installation.program(program), directory)
     }
 
     /// A program, run as the server user in `directory`.
-    pub(crate) fn command_of(&self, program: &Path, directory: &Path) -> Command {
+    pub(crate) fn command_of(&self, program: &Path, directory: &Path) -> ProcessCommand {
         let path =
             std::env::join_paths([self.installation.bin(), "/usr/bin".as_ref(), "/bin".as_ref()])
                 // A folder with a colon in its name; what the lab runs has a full path anyway.
                 .unwrap_or_else(|_| "/usr/bin:/bin".into());
-        let command = Command::new(program)
+        let command = ProcessCommand::new(program)
             .env("PATH", path)
             .env("HOME", directory)
             .env("LC_ALL", "C")
@@ -176,8 +176,8 @@ impl Shared {
     /// Starts a program in the lab, in the network of this process or in one of the lab's.
     pub(crate) fn spawn_in(
         &self,
-        command: &Command,
-        network: Option<Network>,
+        command: &ProcessCommand,
+        network: Option<NetworkNamespace>,
     ) -> Result<i32, Error> {
         let directory = command.directory.clone().unwrap_or_else(|| self.directory.path.clone());
         self.init().and_then(|init| init.spawn_in(command, network)).map_err(|source| {
@@ -193,17 +193,21 @@ impl Shared {
     }
 
     /// Runs a program in the lab to its end.
-    pub(crate) fn run(&self, command: &Command, timeout: Duration) -> Result<Exit, Error> {
+    pub(crate) fn run(
+        &self,
+        command: &ProcessCommand,
+        timeout: Duration,
+    ) -> Result<ProcessExit, Error> {
         self.run_in(command, None, timeout)
     }
 
     /// The same in one of the lab's networks.
     pub(crate) fn run_in(
         &self,
-        command: &Command,
-        network: Option<Network>,
+        command: &ProcessCommand,
+        network: Option<NetworkNamespace>,
         timeout: Duration,
-    ) -> Result<Exit, Error> {
+    ) -> Result<ProcessExit, Error> {
         let pid = self.spawn_in(command, network)?;
         self.init().and_then(|init| init.wait(pid, timeout)).map_err(|source| Error::Process {
             doing: "waiting for the end",
@@ -239,8 +243,8 @@ impl Drop for Shared {
 }
 
 fn isolate(directory: &Directory, wish: IsolationWish) -> Result<(Init, Isolation), Error> {
-    use os::init::Isolation as Kind;
-    let namespaces = match User::current().is_root() {
+    use os::init::ProcessIsolation as Kind;
+    let namespaces = match SystemUser::current().is_root() {
         true => Kind::Namespaces,
         false => Kind::UserNamespace,
     };

@@ -11,9 +11,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use os::command::{Command, Output};
-use os::init::Exit;
-use os::user::User;
+use os::command::{ProcessCommand, ProcessOutput};
+use os::init::ProcessExit;
+use os::user::SystemUser;
 use rustix::process::Signal;
 use terms::{Direction, EndSignal, StopMode};
 
@@ -156,8 +156,8 @@ impl Station {
             return Err(self.no_process(&process.name));
         };
         let mut command = command
-            .stdout(Output::File(log.clone()))
-            .stderr(Output::File(log))
+            .stdout(ProcessOutput::File(log.clone()))
+            .stderr(ProcessOutput::File(log))
             .parent_death_signal(Signal::KILL);
         if process.as_root {
             command.user = None;
@@ -174,7 +174,7 @@ impl Station {
         words: &[String],
         environment: &[(String, String)],
         directory: &std::path::Path,
-    ) -> Option<Command> {
+    ) -> Option<ProcessCommand> {
         let (program, args) = words.split_first()?;
         let command = self.program.shared.command_of(program.as_ref(), directory);
         let named = |(name, value): &(String, String)| (name.clone(), value.clone());
@@ -233,12 +233,12 @@ impl Station {
     }
 
     /// The log of a process, and whose it is. What root writes lies where only root can put a file.
-    fn log_of(&self, process: &StationProcess) -> (PathBuf, User) {
+    fn log_of(&self, process: &StationProcess) -> (PathBuf, SystemUser) {
         match process.as_root {
             false => (self.program.file(format!("{}.log", process.name)), self.program.owner),
             true => {
                 let name = format!("{}.{}.log", self.program.name, process.name);
-                (self.program.directory.with_file_name(name), User::current())
+                (self.program.directory.with_file_name(name), SystemUser::current())
             }
         }
     }
@@ -261,15 +261,15 @@ impl Station {
             return Err(self.no_process(""));
         };
         let command = command
-            .stdout(Output::File(output.clone()))
-            .stderr(Output::File(output.clone()))
+            .stdout(ProcessOutput::File(output.clone()))
+            .stderr(ProcessOutput::File(output.clone()))
             .parent_death_signal(Signal::KILL);
         let network = self.program.network.as_ref().map(Network::id);
         let exit = self.program.shared.run_in(&command, network, run.timeout)?;
         let stdout = self.program.text(&output);
         let code = match exit {
-            Exit::Code(code) => Some(code),
-            Exit::Signal(_) => None,
+            ProcessExit::Code(code) => Some(code),
+            ProcessExit::Signal(_) => None,
         };
         Ok(ProgramEnded { code, stdout, stderr: String::new() })
     }
@@ -364,14 +364,14 @@ impl Runs for Station {
     }
 
     /// Ends its processes, the last one first, and kills what is left.
-    fn stop(&mut self, _: StopMode) -> Result<Exit, Error> {
+    fn stop(&mut self, _: StopMode) -> Result<ProcessExit, Error> {
         for index in (0..self.processes.len()).rev() {
             if self.process_runs(index)? {
                 self.end(index)?;
             }
         }
         self.kill9()?;
-        Ok(Exit::Code(0))
+        Ok(ProcessExit::Code(0))
     }
 
     fn stop_signal(&self, _: StopMode) -> (Signal, Duration) {
@@ -400,7 +400,7 @@ impl Runs for Station {
         Ok(false)
     }
 
-    fn exit(&self) -> Result<Option<Exit>, Error> {
+    fn exit(&self) -> Result<Option<ProcessExit>, Error> {
         Ok(None)
     }
 

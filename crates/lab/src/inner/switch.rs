@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-use os::command::{Command, Output};
-use os::user::User;
+use os::command::{ProcessCommand, ProcessOutput};
+use os::user::SystemUser;
 
 use crate::error::Error;
 use crate::files::{remove_file, write_file};
@@ -46,7 +46,7 @@ pub(crate) struct CutWay {
 
 impl Switch {
     pub(crate) fn make(shared: &Arc<Shared>) -> Result<Self, Error> {
-        let mut program = Program::new(Arc::clone(shared), NAME, User::current())?;
+        let mut program = Program::new(Arc::clone(shared), NAME, SystemUser::current())?;
         program.make_directory()?;
         let network = Network::make(shared, NAME)?;
         program.network = Some(network.clone());
@@ -155,15 +155,15 @@ impl Switch {
             return said.map_err(|said| self.failed(doing, said));
         }
         let output = self.program.file("ip.log");
-        remove_file(&output, User::current())?;
-        let command = Command::new(Tool::Ip.find()?)
+        remove_file(&output, SystemUser::current())?;
+        let command = ProcessCommand::new(Tool::Ip.find()?)
             .args(words.iter().map(OsStr::new))
             .env("LC_ALL", "C")
             .directory(&self.program.directory)
-            .stdout(Output::File(output.clone()))
-            .stderr(Output::File(output.clone()));
+            .stdout(ProcessOutput::File(output.clone()))
+            .stderr(ProcessOutput::File(output.clone()));
         let exit = self.program.shared.run(&command, TOOL_TIMEOUT)?;
-        let said = log::tail(&output, 0, User::current());
+        let said = log::tail(&output, 0, SystemUser::current());
         if exit.is_success() { Ok(said) } else { Err(self.failed(doing, said)) }
     }
 

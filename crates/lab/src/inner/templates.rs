@@ -11,7 +11,7 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use os::user::User;
+use os::user::SystemUser;
 use server::Password;
 
 use crate::copy::copy_tree;
@@ -28,7 +28,7 @@ use crate::random::{new_password, random_hex};
 /// No user to run servers as, or a folder that this user cannot open.
 pub fn shared_password() -> Result<Password, Error> {
     let Some(below) = templates_folder() else { return new_password() };
-    let user = User::unprivileged().ok_or(Error::NoServerUser)?;
+    let user = SystemUser::unprivileged().ok_or(Error::NoServerUser)?;
     Ok(Templates::open(&below, user)?.password)
 }
 
@@ -36,13 +36,13 @@ pub fn shared_password() -> Result<Password, Error> {
 #[derive(Debug)]
 pub(crate) struct Templates {
     folder: PathBuf,
-    user: User,
+    user: SystemUser,
     password: Password,
 }
 
 impl Templates {
     /// The folder of this user below the given one, made where it is missing.
-    pub(crate) fn open(below: &Path, user: User) -> Result<Templates, Error> {
+    pub(crate) fn open(below: &Path, user: SystemUser) -> Result<Templates, Error> {
         let folder = below.join(user.uid.to_string());
         let own = random_hex(16)?;
         let read = || {

@@ -4,9 +4,9 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
-use os::command::{Command, Output};
-use os::init::Network;
-use os::user::User;
+use os::command::{ProcessCommand, ProcessOutput};
+use os::init::NetworkNamespace;
+use os::user::SystemUser;
 
 use crate::error::Error;
 use crate::files::remove_file;
@@ -24,20 +24,20 @@ pub(super) fn run(
     program: &Path,
     args: &[impl AsRef<OsStr>],
     directory: &Path,
-    network: Option<Network>,
+    network: Option<NetworkNamespace>,
     timeout: Duration,
 ) -> Result<Result<String, String>, Error> {
     let output = directory.join("tool.log");
     // What an earlier one said is of no interest any more.
-    remove_file(&output, User::current())?;
-    let command = Command::new(program)
+    remove_file(&output, SystemUser::current())?;
+    let command = ProcessCommand::new(program)
         .args(args)
         .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
         .env("LC_ALL", "C")
         .directory(directory)
-        .stdout(Output::File(output.clone()))
-        .stderr(Output::File(output.clone()));
+        .stdout(ProcessOutput::File(output.clone()))
+        .stderr(ProcessOutput::File(output.clone()));
     let exit = shared.run_in(&command, network, timeout)?;
-    let said = log::tail(&output, 0, User::current());
+    let said = log::tail(&output, 0, SystemUser::current());
     Ok(if exit.is_success() { Ok(said) } else { Err(said) })
 }

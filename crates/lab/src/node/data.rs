@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fault::disk::{DiskConfig, Method, PowerCutReport, RequestLog};
-use os::user::User;
+use fault::disk::{DiskConfig, PowerCutMethod, PowerCutReport, RequestLog};
+use os::user::SystemUser;
 use terms::{DataPart, DiskFault, DiskRequest, FailingRequests};
 
 use crate::answer::DataCopied;
@@ -82,7 +82,7 @@ impl Node {
     /// the lab. The servers' user must be able to make it.
     pub fn copy_data(&self, to: &Path) -> Result<(), Error> {
         let data: PathBuf = self.ask(Verb::StoppedData)?;
-        let user = User::unprivileged().unwrap_or_else(User::current);
+        let user = SystemUser::unprivileged().unwrap_or_else(SystemUser::current);
         copy_tree(&data, to, user).map(drop)
     }
 
@@ -267,10 +267,10 @@ impl Node {
     pub fn replica(&self, name: &str, bases: &[PathBuf]) -> Result<Node, Error> {
         let mut config = self.config.clone();
         for (DiskConfig { method, .. }, base) in config.disks_mut().zip(bases) {
-            let Method::Block { program, .. } = method else {
+            let PowerCutMethod::Block { program, .. } = method else {
                 return Err(self.state("exploring", "has no block disk"));
             };
-            *method = Method::State { base: base.clone(), program: program.clone() };
+            *method = PowerCutMethod::State { base: base.clone(), program: program.clone() };
         }
         (config.swallow_fsync, config.archive) = (None, None);
         Lab(Arc::clone(&self.object.lab)).node(name, config)

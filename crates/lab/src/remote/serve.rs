@@ -258,7 +258,7 @@ mod tests {
         node.reload().unwrap();
         let psql = node.run_client("psql", &["-Atc", "SHOW jit"], &[("PGAPPNAME", "x")]).unwrap();
         assert_eq!(psql, (Some(0), "off\n".to_owned(), String::new()));
-        assert_eq!(node.stop(StopMode::Fast).unwrap(), crate::Exit::Code(0));
+        assert_eq!(node.stop(StopMode::Fast).unwrap(), crate::ProcessExit::Code(0));
 
         assert_eq!(node.check_checksums().unwrap().bad, 0);
         let copy = node.snapshot().unwrap();

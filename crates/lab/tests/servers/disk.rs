@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use lab::{Error, Lab, LabConfig, NodeConfig};
-use os::command::{Command, Output};
-use os::user::User;
+use os::command::{ProcessCommand, ProcessOutput};
+use os::user::SystemUser;
 
 use crate::common::{installation, settings};
 
@@ -19,12 +19,12 @@ fn a_full_disk_is_named_and_leaves_no_lab() {
 }
 
 fn check(size: &str) {
-    if !User::current().is_root() || lab::machine::namespaces().is_err() {
+    if !SystemUser::current().is_root() || lab::machine::namespaces().is_err() {
         let full = || std::io::Error::from(std::io::ErrorKind::StorageFull);
         let (doing, path) = ("copying", PathBuf::from("x"));
         let error = Error::File { doing, path, source: full() };
         assert!(error.hint().unwrap().starts_with("free some space"));
-        return match User::current().is_root() {
+        return match SystemUser::current().is_root() {
             false => testing::skip::no_root(),
             true => testing::skip::because("needs namespaces"),
         };
@@ -33,7 +33,7 @@ fn check(size: &str) {
     fs::set_permissions(disk.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let said = disk.path().with_extension("said");
     let script = "mount -t tmpfs -o size=$2,mode=755 tmpfs $1 && shift 2 && exec \"$@\"";
-    let mut child = Command::new("/usr/bin/unshare")
+    let mut child = ProcessCommand::new("/usr/bin/unshare")
         .args(["--mount", "sh", "-c", script, "sh"])
         .arg(disk.path())
         .arg(size)
@@ -41,8 +41,8 @@ fn check(size: &str) {
         .args(["--ignored", "--exact", "disk::rig", "--nocapture"])
         .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
         .env("RIG_DISK", disk.path())
-        .stdout(Output::File(said.clone()))
-        .stderr(Output::File(said.clone()))
+        .stdout(ProcessOutput::File(said.clone()))
+        .stderr(ProcessOutput::File(said.clone()))
         .spawn()
         .unwrap();
     let status = child.wait().unwrap();

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use crate::common::{installation, node};
 use lab::{AtEnd, Error, Isolation, IsolationWish, Lab, LabConfig};
-use os::command::{Child, Command, Output};
-use os::user::User;
+use os::command::{ChildProcess, ProcessCommand, ProcessOutput};
+use os::user::SystemUser;
 use rustix::process::{Pid, Signal, kill_process};
 use testing::{skip, until};
 
@@ -43,7 +43,7 @@ fn parse_wish(wish: &str) -> IsolationWish {
 
 /// A rig in a process of its own, with a running server.
 struct Rig {
-    child: Child,
+    child: ChildProcess,
     server_pid: i32,
     directory: PathBuf,
     isolation: String,
@@ -52,12 +52,12 @@ struct Rig {
 }
 
 impl Rig {
-    fn start(wish: &str, at_end: &str, user: User) -> Self {
+    fn start(wish: &str, at_end: &str, user: SystemUser) -> Self {
         let home = tempfile::Builder::new().prefix("rig").tempdir_in("/tmp").unwrap();
         let program = home.path().join("rig");
         // By another process: a file that this one had open for writing may still be so in a
         // child that another test is just starting, and could not be executed.
-        let mut copy = Command::new("/bin/cp")
+        let mut copy = ProcessCommand::new("/bin/cp")
             .args([&std::env::current_exe().unwrap(), &program])
             .spawn()
             .unwrap();
@@ -66,15 +66,15 @@ impl Rig {
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
         }
         let said = home.path().join("stderr");
-        let mut child = Command::new(program)
+        let mut child = ProcessCommand::new(program)
             .args(["--ignored", "--exact", "isolation::rig", "--nocapture"])
             .env("RIG_WISH", wish)
             .env("RIG_AT_END", at_end)
             .env("TMPDIR", home.path())
             .directory(home.path())
             .user(user)
-            .stdout(Output::Pipe)
-            .stderr(Output::File(said.clone()))
+            .stdout(ProcessOutput::Pipe)
+            .stderr(ProcessOutput::File(said.clone()))
             .spawn()
             .unwrap();
         let stdout = BufReader::new(child.stdout().unwrap());
@@ -105,11 +105,11 @@ impl Rig {
 }
 
 /// As root and as a plain user, in namespaces (where those are allowed) and with a keeper.
-fn each_user_and_isolation(check: impl Fn(&str, User)) {
-    let current = User::current();
+fn each_user_and_isolation(check: impl Fn(&str, SystemUser)) {
+    let current = SystemUser::current();
     let mut users = vec![current];
     if current.is_root() {
-        users.push(User::named("nobody").unwrap().expect("a user nobody"));
+        users.push(SystemUser::named("nobody").unwrap().expect("a user nobody"));
     }
     for user in users {
         for wish in ["best", "keeper"] {
@@ -119,14 +119,14 @@ fn each_user_and_isolation(check: impl Fn(&str, User)) {
 }
 
 /// The isolation that a user should get, as found out by another program.
-fn expected_isolation(wish: &str, user: User) -> &'static str {
+fn expected_isolation(wish: &str, user: SystemUser) -> &'static str {
     let as_root = "mount, PID and IPC namespaces";
     let as_plain_user = "mount, PID and IPC namespaces of a plain user";
     let (options, expected): (&[&str], _) = match user.is_root() {
         true => (&[], as_root),
         false => (&["--user", "--map-current-user"], as_plain_user),
     };
-    let unshare = Command::new("/usr/bin/unshare")
+    let unshare = ProcessCommand::new("/usr/bin/unshare")
         .args(options)
         .args(["--mount", "--ipc", "--pid", "--fork", "--mount-proc", "true"])
         .env("PATH", "/usr/bin:/bin")
@@ -295,7 +295,7 @@ fn a_directory_can_be_given() {
 
 #[test]
 fn a_directory_that_the_servers_user_cannot_reach_is_explained() {
-    if !User::current().is_root() {
+    if !SystemUser::current().is_root() {
         return skip::no_root(); // A plain user's servers reach what the user reaches.
     }
     let home = tempfile::tempdir().unwrap();

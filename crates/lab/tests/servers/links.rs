@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::Duration;
 
 use lab::{Node, NodeConfig, RemoteAccess};
-use os::user::User;
+use os::user::SystemUser;
 use testing::skip;
 
 use crate::common::{open, settings};
@@ -15,7 +15,7 @@ use crate::common::{open, settings};
 /// root's, gives none away, and reads none.
 #[test]
 fn root_follows_no_link_that_a_server_makes() {
-    if !User::current().is_root() {
+    if !SystemUser::current().is_root() {
         return skip::no_root();
     }
     let lab = open();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::common::{installation, node, open, settings};
 use lab::{Endpoint, Error, Host, Lab, LabConfig, Listen, LogFormat, NodeConfig, StopMode};
-use os::user::User;
+use os::user::SystemUser;
 
 #[test]
 fn a_node_starts_answers_and_stops_and_nothing_is_left() {
@@ -31,7 +31,7 @@ fn labs_with_a_common_folder_copy_what_initdb_has_made() {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let templates = || {
-        let below = folder.path().join(User::unprivileged().unwrap().uid.to_string());
+        let below = folder.path().join(SystemUser::unprivileged().unwrap().uid.to_string());
         let names = fs::read_dir(below).unwrap().map(|entry| entry.unwrap().file_name());
         names.filter(|name| name != "password").count()
     };
@@ -81,7 +81,7 @@ fn a_lab_is_private_to_the_servers_user() {
         assert_eq!(about.permissions().mode() & 0o777, mode, "{path}");
         assert_eq!(about.uid(), owner, "{path}");
     };
-    let (rig, server) = (User::current().uid, lab.user().uid);
+    let (rig, server) = (SystemUser::current().uid, lab.user().uid);
     // Servers come to what is theirs, and replace nothing of the rig's.
     ["", "nodes", "disks"].into_iter().for_each(|path| check(path, 0o711, rig));
     let private = ["s", "nodes/primary", "templates", "snapshots"];

@@ -7,7 +7,7 @@ use lab::find::PgBouncer;
 use lab::{
     Endpoint, Error, Host, Listen, PoolMode, PoolerConfig, PoolerProgram, Settings, StopMode,
 };
-use os::command::Command;
+use os::command::ProcessCommand;
 
 /// The PgBouncer of this machine; `scripts/setup test` installs it.
 fn pgbouncer() -> PgBouncer {
@@ -138,8 +138,10 @@ fn a_port_that_was_taken_meanwhile_is_told() {
 fn any_program_has_the_same_verbs() {
     let lab = open();
     let script = "trap 'echo bye; exit 3' TERM; sleep 1000 & echo ready; wait";
-    let command =
-        Command::new("/bin/sh").args(["-c", script]).env("PATH", "/usr/bin:/bin").user(lab.user());
+    let command = ProcessCommand::new("/bin/sh")
+        .args(["-c", script])
+        .env("PATH", "/usr/bin:/bin")
+        .user(lab.user());
     let mut process = lab.process("watcher", command).unwrap();
     process.start().unwrap();
     let is_ready = || Ok::<_, Error>(process.log_tail().contains("ready").then_some(()));
@@ -147,13 +149,13 @@ fn any_program_has_the_same_verbs() {
     assert!(process.is_running().unwrap() && process.host_pid().is_some());
     assert!(process.pause().unwrap() >= 1);
     assert!(process.resume().unwrap() >= 1);
-    assert_eq!(process.stop(StopMode::Fast).unwrap(), lab::Exit::Code(3));
+    assert_eq!(process.stop(StopMode::Fast).unwrap(), lab::ProcessExit::Code(3));
     assert!(process.log_tail().ends_with("bye"), "{}", process.log_tail());
     process.start().unwrap();
     assert!(process.kill9().unwrap() >= 1);
     assert!(!process.is_running().unwrap());
 
-    let mut missing = lab.process("missing", Command::new("/nonexistent/program")).unwrap();
+    let mut missing = lab.process("missing", ProcessCommand::new("/nonexistent/program")).unwrap();
     let error = missing.start().unwrap_err().to_string();
     assert!(error.starts_with("running /nonexistent/program in "), "{error}");
 }

@@ -1,6 +1,6 @@
 //! The random numbers of a client whose workload has turns.
 
-use script::Prng;
+use script::Xoroshiro128;
 
 use crate::session::{Cycle, Session};
 
@@ -12,14 +12,14 @@ pub(crate) struct Draws {
     /// The turn that the numbers belong to.
     number: Option<u64>,
     /// Chooses scripts. The lane's own state would be shared with clients of other workloads.
-    pub(super) choose: Prng,
+    pub(super) choose: Xoroshiro128,
 }
 
 impl Draws {
     /// Of the client whose first random numbers these are.
-    pub(super) fn new(prng: &Prng) -> Draws {
+    pub(super) fn new(prng: &Xoroshiro128) -> Draws {
         let seed = prng.clone().next_u64();
-        Draws { seed, number: None, choose: Prng::from_seed(seed) }
+        Draws { seed, number: None, choose: Xoroshiro128::from_seed(seed) }
     }
 
     /// The session is about to begin a transaction in turn `number`. With a new turn its random numbers and
@@ -31,8 +31,8 @@ impl Draws {
         session.cycle = Cycle::First;
         // Distinct seeds for distinct turns: the multiplier is odd.
         let seed = self.seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut source = Prng::from_seed(seed);
-        session.prng = Prng::from_seed(source.next_u64());
-        self.choose = Prng::from_seed(source.next_u64());
+        let mut source = Xoroshiro128::from_seed(seed);
+        session.prng = Xoroshiro128::from_seed(source.next_u64());
+        self.choose = Xoroshiro128::from_seed(source.next_u64());
     }
 }

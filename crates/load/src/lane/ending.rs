@@ -1,12 +1,12 @@
 //! Ends of sessions: by the close, by an abort, by a lost connection, or because no session waits
 //! any longer.
 
-use stats::Latency;
+use stats::LatencyHistogram;
 use tail::SlowTransaction;
 
 use super::{Lane, Link};
 use crate::{
-    Limit, OnLoss,
+    LoadLimit, OnLoss,
     grid::NEVER,
     report::{ConnectFailure, Report},
     session::{SessionState, Wait},
@@ -49,7 +49,7 @@ impl Lane<'_> {
     /// has: a lock, a server connection of a pool. Where the rig cancels what takes too long, the
     /// clients disconnect together instead, as a phase of its own.
     fn leaves_alone(&self, now: u64) -> bool {
-        let is_counted = matches!(self.plan.limit, Limit::Transactions(_));
+        let is_counted = matches!(self.plan.limit, LoadLimit::Transactions(_));
         self.plan.drain_ms.is_none() && (is_counted || now >= self.grid.close)
     }
 
@@ -70,7 +70,7 @@ impl Lane<'_> {
                 let open = SlowTransaction { backend, scheduled, began, ended: close };
                 self.tally.still_open(session.workload, open);
             } else if session.state == SessionState::Due && session.scheduled < close {
-                let mut age = Latency::new();
+                let mut age = LatencyHistogram::new();
                 age.record_ns(close - session.scheduled);
                 self.tally.none_started(session.workload, close, &age);
             }

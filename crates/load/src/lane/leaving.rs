@@ -3,7 +3,7 @@
 use super::{Lane, Link, thread_cpu_ns};
 use server::dial::ReadResult;
 
-use crate::{Limit, grid::NEVER};
+use crate::{LoadLimit, grid::NEVER};
 
 /// Time that the servers have to close connections after Terminate.
 const LEAVING_NS_MAX: u64 = 30_000_000_000;
@@ -63,7 +63,7 @@ impl Lane<'_> {
     /// Lets the clients of a lane that are done early wait for the close, if clients disconnect
     /// together.
     fn await_close(&mut self) {
-        let is_timed = matches!(self.plan.limit, Limit::Time { .. });
+        let is_timed = matches!(self.plan.limit, LoadLimit::Time { .. });
         let is_together = is_timed && self.plan.drain_ms.is_some() && self.grid.began != NEVER;
         while is_together && self.slots.iter().any(|slot| matches!(slot.link, Link::Live(_))) {
             self.grid = self.shared.read();

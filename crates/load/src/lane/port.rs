@@ -7,7 +7,7 @@
 
 use std::{io, ops::Range, time::Duration};
 
-use os::ring::{Arrival, Arrived, Ring, Send, Short};
+use os::ring::{ArrivedKind, IoRing, RingArrival, RingSend, ShortSend};
 use record::SocketIo;
 use rustix::event::epoll::{self, EventFlags};
 
@@ -20,12 +20,12 @@ const SAMPLED_EVERY: u32 = 64;
 
 /// A ring and what belongs to it.
 pub(crate) struct Port {
-    ring: Ring,
+    ring: IoRing,
     /// Distinguishes a session's connection from its earlier ones, whose last arrivals may be late.
     epochs: Vec<u32>,
     /// Connections to be watched in the next turn, and whether it is the first time.
     unwatched: Vec<(usize, bool)>,
-    sends: Vec<Send>,
+    sends: Vec<RingSend>,
     /// The session of each send.
     owners: Vec<usize>,
     /// The buffers that the lane's output does not fill in this turn.
@@ -40,7 +40,7 @@ pub(crate) struct Port {
 impl Port {
     fn new(sessions: usize) -> io::Result<Port> {
         Ok(Port {
-            ring: Ring::new(sessions as u32)?,
+            ring: IoRing::new(sessions as u32)?,
             epochs: vec![0; sessions],
             unwatched: Vec::new(),
             sends: Vec::new(),
@@ -124,7 +124,7 @@ impl Lane<'_> {
             };
             if ring_sends {
                 port.sent_in[index] = port.turn;
-                port.sends.push(Send { file: index as u32, range });
+                port.sends.push(RingSend { file: index as u32, range });
                 port.owners.push(index);
             } else {
                 late.push((index, range));
@@ -187,24 +187,24 @@ impl Lane<'_> {
         Ok(())
     }
 
-    fn arrived(&mut self, arrival: Arrival, woke: u64) {
+    fn arrived(&mut self, arrival: RingArrival, woke: u64) {
         let Some(port) = &mut self.port else { return };
         let index = (arrival.tag & 0xffff_ffff) as usize;
         let is_current = port.tag(index) == arrival.tag;
         let mut buffer = std::mem::take(&mut self.buffer);
         let closed = match arrival.what {
-            Arrived::Bytes(piece) => {
+            ArrivedKind::Bytes(piece) => {
                 buffer.clear();
                 buffer.extend_from_slice(port.ring.bytes(&piece));
                 port.ring.give_back(piece);
                 None
             }
-            Arrived::Interrupted => {
+            ArrivedKind::Interrupted => {
                 buffer.clear();
                 None
             }
-            Arrived::Closed => Some(None),
-            Arrived::Failed(error) => Some(Some(error.to_string())),
+            ArrivedKind::Closed => Some(None),
+            ArrivedKind::Failed(error) => Some(Some(error.to_string())),
         };
         if is_current && arrival.is_last && closed.is_none() {
             port.unwatched.push((index, false));
@@ -222,7 +222,7 @@ impl Lane<'_> {
     }
 
     /// Keeps what a socket did not take until it is writable.
-    fn sent_short(&mut self, out: &[u8], Short { send, sent }: Short) {
+    fn sent_short(&mut self, out: &[u8], ShortSend { send, sent }: ShortSend) {
         let Some(port) = &self.port else { return };
         let (index, bytes) = (port.owners[send], &out[port.sends[send].range.clone()]);
         let (Link::Live(socket) | Link::Closing(socket, _)) = &mut self.slots[index].link else {

@@ -3,9 +3,9 @@
 use wire::backend::BackendKey;
 
 use super::draws::Draws;
-use server::dial::{DialAttempt, Socket};
+use server::dial::{BufferedSocket, DialAttempt};
 
-use crate::{Plan, session::Session};
+use crate::{LoadPlan, session::Session};
 
 /// A session's place in its lane.
 pub(crate) struct Slot {
@@ -28,7 +28,7 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    pub(super) fn new(session: Session, plan: &Plan) -> Self {
+    pub(super) fn new(session: Session, plan: &LoadPlan) -> Self {
         Slot {
             draws: plan.blocks.as_ref().map(|_| Box::new(Draws::new(&session.prng))),
             session,
@@ -46,8 +46,8 @@ impl Slot {
 
 pub(crate) enum Link {
     None,
-    Dialing(Box<DialAttempt>, Option<Socket>),
-    Live(Socket),
+    Dialing(Box<DialAttempt>, Option<BufferedSocket>),
+    Live(BufferedSocket),
     /// Terminate was sent at this moment; the server closes.
-    Closing(Socket, u64),
+    Closing(BufferedSocket, u64),
 }

@@ -2,13 +2,13 @@
 //! the schedule's slots in an open one.
 
 use super::{Lane, Link, traffic::EVENTS_MAX};
-use crate::Plan;
+use crate::LoadPlan;
 use crate::grid::{Grid, NEVER};
 use crate::session::{SessionState, Wait};
 
 /// A moment on the clock of a workload's schedule, which stands still outside the workload's blocks, and is
 /// faster or slower than time where the plan's rates are.
-pub(super) fn schedule_clock(plan: &Plan, workload: usize, grid: &Grid, now: u64) -> u64 {
+pub(super) fn schedule_clock(plan: &LoadPlan, workload: usize, grid: &Grid, now: u64) -> u64 {
     match (&plan.blocks, &plan.rates) {
         (Some(blocks), _) => blocks.active_until(workload, grid, now),
         (None, Some(rates)) => rates.on_schedule(grid, now),

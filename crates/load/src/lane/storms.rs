@@ -3,10 +3,10 @@
 use rustix::net::{Shutdown, shutdown};
 
 use super::{Lane, Link};
-use crate::{Plan, grid::NEVER};
+use crate::{LoadPlan, grid::NEVER};
 
 /// The storms of a plan, the first one last: milliseconds since the window opened, and the workload.
-pub(super) fn of(plan: &Plan) -> Vec<(u64, usize)> {
+pub(super) fn of(plan: &LoadPlan) -> Vec<(u64, usize)> {
     let workloads = plan.workloads.iter().enumerate();
     let storms = workloads
         .flat_map(|(index, workload)| workload.storms_ms.iter().map(move |at_ms| (*at_ms, index)));

@@ -1,11 +1,11 @@
 //! A client's knowledge of the transaction that it runs, where it keeps a ledger or a history.
 
-use history::Outcome;
+use history::TransactionOutcome;
 use record::{
     Moment,
-    ledger::{Chain, Entry, Seen, What, Wrote},
+    ledger::{HashChain, LedgerEntry, LedgerKnowledge, LedgerWrite, ReadRow},
 };
-use script::{Pipeline, Slot, Template, Value};
+use script::{Pipeline, SqlTemplate, Value, VariableSlot};
 use wire::backend::ErrorResponse;
 
 use crate::{
@@ -31,7 +31,7 @@ pub(crate) struct Account {
 /// One client's part of a ledger.
 #[derive(Debug)]
 pub(super) struct ClientLedger {
-    chain: Chain,
+    chain: HashChain,
     seq: u64,
     value: i64,
     /// The rows of the transaction under way.
@@ -90,7 +90,7 @@ impl Session {
         let chained = program.ledger.zip(seed).map(|(slots, seed)| {
             self.variables.set(slots.client, Value::Int(i64::from(self.id)));
             ClientLedger {
-                chain: Chain::new(seed, self.id),
+                chain: HashChain::new(seed, self.id),
                 seq: 0,
                 value: 0,
                 writes: Writes::default(),
@@ -122,13 +122,13 @@ impl Session {
             for told in [slots.read_client, slots.read_seq, slots.wrote] {
                 self.variables.set(told, Value::Null);
             }
-            self.note(cx, now, What::Intended);
+            self.note(cx, now, LedgerKnowledge::Intended);
         }
         self.begin_in_diary(cx, now);
     }
 
     /// The current command is about to be sent.
-    pub(super) fn account_for_command(&mut self, cx: &LaneContext<'_>, template: &Template) {
+    pub(super) fn account_for_command(&mut self, cx: &LaneContext<'_>, template: &SqlTemplate) {
         let is_noted = !self.notes(cx).is_empty();
         let Some(open) = self.open_transaction() else { return };
         let is_numbered = cx.program.ledger.is_some_and(|it| template.slots().contains(&it.seq));
@@ -228,7 +228,7 @@ impl Session {
 
     /// The connection is gone, in the middle of a transaction or between two.
     pub(crate) fn account_for_loss(&mut self, cx: &mut LaneContext<'_>, now: u64) {
-        self.note(cx, now, What::Disconnected);
+        self.note(cx, now, LedgerKnowledge::Disconnected);
         if let Some(diary) = self.account.as_mut().and_then(|account| account.diary.as_mut()) {
             diary.disconnected();
         }
@@ -239,37 +239,39 @@ impl Session {
         let Some(open) = self.open_transaction().copied() else { return };
         let told = match (ending, open.may_be_there()) {
             // The script has committed one part and not another one.
-            (Ending::Good, true) if open.is_rolled_back || open.is_prepared => What::Unknown,
-            (Ending::Good, true) if open.is_alone => What::AcknowledgedAlone,
-            (Ending::Good, true) => What::Acknowledged,
+            (Ending::Good, true) if open.is_rolled_back || open.is_prepared => {
+                LedgerKnowledge::Unknown
+            }
+            (Ending::Good, true) if open.is_alone => LedgerKnowledge::AcknowledgedAlone,
+            (Ending::Good, true) => LedgerKnowledge::Acknowledged,
             // The script has rolled back, or nothing was sent.
-            (Ending::Good, false) => What::Failed(None),
-            (_, true) => What::Unknown,
-            (_, false) => What::Failed(open.sqlstate),
+            (Ending::Good, false) => LedgerKnowledge::Failed(None),
+            (_, true) => LedgerKnowledge::Unknown,
+            (_, false) => LedgerKnowledge::Failed(open.sqlstate),
         };
         let is_nothing = ending == Ending::Good && self.has_written_nothing(cx, &told);
-        let what = if is_nothing { What::WroteNothing } else { told };
+        let what = if is_nothing { LedgerKnowledge::WroteNothing } else { told };
         self.close_transaction(cx, now, what, told);
     }
 
     /// True if a transaction that ended as `told` has written no row of the ledger: no statement that writes
     /// one was sent, or the tags of all of them say so, or the script does.
-    fn has_written_nothing(&mut self, cx: &LaneContext<'_>, told: &What) -> bool {
+    fn has_written_nothing(&mut self, cx: &LaneContext<'_>, told: &LedgerKnowledge) -> bool {
         let says_so = cx.program.ledger.is_some_and(|slots| self.is_false(slots.wrote));
         // A workload that only reads has done all that it was to do.
         let only_reads = cx.program.ledger_tables.as_ref().is_some_and(LedgerTables::are_none);
         let Some(writes) = self.writes() else { return false };
         match told {
-            What::Acknowledged | What::AcknowledgedAlone => {
-                !only_reads && (says_so || writes.committed() == Wrote::NOTHING)
+            LedgerKnowledge::Acknowledged | LedgerKnowledge::AcknowledgedAlone => {
+                !only_reads && (says_so || writes.committed() == LedgerWrite::NOTHING)
             }
-            What::Failed(_) => !writes.is_marked(),
+            LedgerKnowledge::Failed(_) => !writes.is_marked(),
             _ => false,
         }
     }
 
     /// True if a variable is 0 or false.
-    fn is_false(&self, slot: Slot) -> bool {
+    fn is_false(&self, slot: VariableSlot) -> bool {
         let mut text = Vec::new();
         self.variables.write(slot, &mut text);
         matches!(text.trim_ascii(), b"0" | b"f" | b"false" | b"FALSE")
@@ -282,8 +284,8 @@ impl Session {
         let may_commit = self.owes_a_commit(cx);
         let Some(open) = self.open_transaction().copied() else { return };
         let what = match open.may_be_there() || may_commit {
-            true => What::Unknown,
-            false => What::Failed(open.sqlstate),
+            true => LedgerKnowledge::Unknown,
+            false => LedgerKnowledge::Failed(open.sqlstate),
         };
         self.close_transaction(cx, now, what, what);
     }
@@ -294,8 +296,8 @@ impl Session {
         let has_failed = self.block != Block::Outside && !self.owes_a_commit(cx);
         let Some(open) = self.open_transaction().copied() else { return };
         let what = match has_failed && !open.may_be_there() {
-            true => What::Failed(open.sqlstate),
-            false => What::Unknown,
+            true => LedgerKnowledge::Failed(open.sqlstate),
+            false => LedgerKnowledge::Unknown,
         };
         self.close_transaction(cx, now, what, what);
     }
@@ -325,74 +327,90 @@ impl Session {
     }
 
     /// Notes `what` became of the transaction's rows in the ledger, and what was `told` of it in the history.
-    fn close_transaction(&mut self, cx: &mut LaneContext<'_>, now: u64, what: What, told: What) {
+    fn close_transaction(
+        &mut self,
+        cx: &mut LaneContext<'_>,
+        now: u64,
+        what: LedgerKnowledge,
+        told: LedgerKnowledge,
+    ) {
         let wrote = self.wrote(cx, &what);
         let Some(account) = &mut self.account else { return };
         let is_numbered = account.open.take().is_some_and(|open| open.is_numbered);
         if let (true, Some(chained)) = (is_numbered, &mut account.chained) {
             match what {
-                What::Acknowledged | What::AcknowledgedAlone => {
+                LedgerKnowledge::Acknowledged | LedgerKnowledge::AcknowledgedAlone => {
                     chained.chain.acknowledged(chained.value);
                 }
-                What::Unknown => chained.chain.unknown(),
+                LedgerKnowledge::Unknown => chained.chain.unknown(),
                 _ => {}
             }
-            let is_told = matches!(told, What::Acknowledged | What::AcknowledgedAlone);
-            let seen = self.seen(cx).map(What::Read).filter(|_| is_told);
-            let before = seen.into_iter().chain(wrote.map(What::Wrote));
+            let is_told =
+                matches!(told, LedgerKnowledge::Acknowledged | LedgerKnowledge::AcknowledgedAlone);
+            let seen = self.seen(cx).map(LedgerKnowledge::Read).filter(|_| is_told);
+            let before = seen.into_iter().chain(wrote.map(LedgerKnowledge::Wrote));
             before.for_each(|before| self.note(cx, now, before));
             self.note(cx, now, what);
         }
         let outcome = match told {
-            What::Acknowledged | What::AcknowledgedAlone => Outcome::Committed,
-            What::Failed(_) => Outcome::Failed,
-            _ => Outcome::Unknown,
+            LedgerKnowledge::Acknowledged | LedgerKnowledge::AcknowledgedAlone => {
+                TransactionOutcome::Committed
+            }
+            LedgerKnowledge::Failed(_) => TransactionOutcome::Failed,
+            _ => TransactionOutcome::Unknown,
         };
         self.end_in_diary(cx, now, outcome);
     }
 
     /// The rows that the transaction has written, or may have where its outcome is unknown, unless it is one
     /// in each table.
-    fn wrote(&mut self, cx: &LaneContext<'_>, what: &What) -> Option<Wrote> {
+    fn wrote(&mut self, cx: &LaneContext<'_>, what: &LedgerKnowledge) -> Option<LedgerWrite> {
         let tables = cx.program.ledger_tables.as_ref();
         let writes = self.writes()?;
         let wrote = match what {
-            What::Acknowledged | What::AcknowledgedAlone => writes.committed(),
-            What::Unknown => writes.possible(),
+            LedgerKnowledge::Acknowledged | LedgerKnowledge::AcknowledgedAlone => {
+                writes.committed()
+            }
+            LedgerKnowledge::Unknown => writes.possible(),
             _ => return None,
         };
         let has = |table: fn(&LedgerTables) -> bool| tables.is_none_or(table);
         let is_usual = (wrote.insert == 1 || !has(|tables| tables.insert.is_some()))
             && (wrote.update || !has(|tables| tables.update.is_some()));
         // Of what is unknown, only what may be there matters.
-        (!is_usual && wrote != Wrote::NOTHING).then_some(wrote)
+        (!is_usual && wrote != LedgerWrite::NOTHING).then_some(wrote)
     }
 
     /// The row that the transaction under way has read, if its script says so. No transaction has number 0.
-    fn seen(&self, cx: &LaneContext<'_>) -> Option<Seen> {
+    fn seen(&self, cx: &LaneContext<'_>) -> Option<ReadRow> {
         let slots = cx.program.ledger?;
         let (client, seq) = (self.number(slots.read_client)?, self.number(slots.read_seq)?);
         let seq = u64::try_from(seq).ok().filter(|seq| *seq > 0)?;
-        Some(Seen { client: u32::try_from(client).ok()?, seq })
+        Some(ReadRow { client: u32::try_from(client).ok()?, seq })
     }
 
     /// The value of a variable, if it is a whole number.
-    fn number(&self, slot: Slot) -> Option<i64> {
+    fn number(&self, slot: VariableSlot) -> Option<i64> {
         let mut text = Vec::new();
         self.variables.write(slot, &mut text);
         str::from_utf8(&text).ok()?.trim().parse().ok()
     }
 
     /// The last entry of the client in its ledger, if it keeps one.
-    pub(crate) fn last_entry(&self, now: u64) -> Option<Entry> {
+    pub(crate) fn last_entry(&self, now: u64) -> Option<LedgerEntry> {
         let chained = self.account.as_ref()?.chained.as_ref()?;
-        Some(Entry { client: self.id, seq: chained.seq, at: Moment(now), what: What::Ended })
+        Some(LedgerEntry {
+            client: self.id,
+            seq: chained.seq,
+            at: Moment(now),
+            what: LedgerKnowledge::Ended,
+        })
     }
 
-    pub(super) fn note(&self, cx: &mut LaneContext<'_>, now: u64, what: What) {
+    pub(super) fn note(&self, cx: &mut LaneContext<'_>, now: u64, what: LedgerKnowledge) {
         let chained = self.account.as_ref().and_then(|account| account.chained.as_ref());
         if let (Some(chained), Some(ledger)) = (chained, &mut cx.ledger) {
-            ledger.note(Entry { client: self.id, seq: chained.seq, at: Moment(now), what });
+            ledger.note(LedgerEntry { client: self.id, seq: chained.seq, at: Moment(now), what });
         }
     }
 }

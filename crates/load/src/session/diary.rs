@@ -1,8 +1,8 @@
 //! Notes of a client on its transactions in a history.
 
-use history::Outcome;
+use history::TransactionOutcome;
 use history::file::list_of;
-use script::{HistoryNote, Operand, Value, Variable};
+use script::{HistoryNote, NoteOperand, Value, Variable};
 
 use crate::{
     ledger_statements::LedgerStatement,
@@ -139,7 +139,12 @@ impl Session {
     }
 
     /// The client knows how its transaction ended, or that it will not know.
-    pub(super) fn end_in_diary(&mut self, cx: &mut LaneContext<'_>, now: u64, outcome: Outcome) {
+    pub(super) fn end_in_diary(
+        &mut self,
+        cx: &mut LaneContext<'_>,
+        now: u64,
+        outcome: TransactionOutcome,
+    ) {
         let id = self.id;
         let Some(diary) = self.diary() else { return };
         if std::mem::take(&mut diary.is_open)
@@ -152,7 +157,8 @@ impl Session {
     /// A try has failed, and another one follows.
     pub(super) fn try_again_in_diary(&mut self, cx: &mut LaneContext<'_>, now: u64) {
         let may_be_there = self.account.as_ref().is_some_and(|account| account.may_be_there());
-        let outcome = if may_be_there { Outcome::Unknown } else { Outcome::Failed };
+        let outcome =
+            if may_be_there { TransactionOutcome::Unknown } else { TransactionOutcome::Failed };
         self.end_in_diary(cx, now, outcome);
         self.begin_in_diary(cx, now);
     }
@@ -263,10 +269,10 @@ impl Session {
         Ok(())
     }
 
-    fn operand(&self, cx: &LaneContext<'_>, operand: Operand) -> Result<i64, String> {
+    fn operand(&self, cx: &LaneContext<'_>, operand: NoteOperand) -> Result<i64, String> {
         let slot = match operand {
-            Operand::Integer(number) => return Ok(number),
-            Operand::Variable(slot) => slot,
+            NoteOperand::Integer(number) => return Ok(number),
+            NoteOperand::Variable(slot) => slot,
         };
         if let Variable::Value(Value::Int(number)) = self.variables.get(slot) {
             return Ok(*number);

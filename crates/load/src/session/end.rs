@@ -2,11 +2,11 @@
 
 use std::num::NonZeroU64;
 
-use script::{PipelineFault, Prng};
+use script::{PipelineFault, Xoroshiro128};
 use wire::frontend;
 
 use crate::{
-    Level, Message, RetryPolicy,
+    MessageLevel, RetryPolicy, UserMessage,
     log::Who,
     program::Program,
     retry,
@@ -166,7 +166,7 @@ impl Session {
             let at = self.next_try(retry, now);
             if cx.program.verbose_errors {
                 let text = self.verbose(cx.program, now, at.is_some());
-                cx.say(Level::Info, text);
+                cx.say(MessageLevel::Info, text);
             }
             return match at {
                 Some(at) => self.wait_for_retry(cx, now, at, failure),
@@ -176,7 +176,7 @@ impl Session {
         let again = self.may_try_again(cx, now, failure);
         if cx.program.verbose_errors {
             let text = self.verbose(cx.program, now, again);
-            cx.say(Level::Info, text);
+            cx.say(MessageLevel::Info, text);
         }
         if !again {
             return self.end(cx, now, failure.into());
@@ -203,7 +203,7 @@ impl Session {
     fn next_try(&self, rule: &RetryPolicy, now: u64) -> Option<u64> {
         let sqlstate = std::str::from_utf8(&self.failed_with).unwrap_or("XX000");
         let seed = now ^ u64::from(self.id).rotate_left(40);
-        let mut prng = Prng::from_seed(seed);
+        let mut prng = Xoroshiro128::from_seed(seed);
         retry::next_try(rule, sqlstate, self.tries, self.scheduled, now, &mut prng)
     }
 
@@ -313,7 +313,7 @@ impl Session {
         let now = (cx.clock)();
         self.note_unfinished(cx, now);
         let at = self.place(cx);
-        cx.narration.push(Message { level: Level::Error, text, at });
+        cx.narration.push(UserMessage { level: MessageLevel::Error, text, at });
         cx.tally.aborted(self.workload);
         self.state = SessionState::Aborted;
         Wait::Gone

@@ -8,13 +8,13 @@
 
 use std::net::IpAddr;
 
-use record::ledger::{Giver, Look, What};
-use script::{Pipeline, Template};
+use record::ledger::{AcknowledgingServer, LedgerKnowledge, ServerLook};
+use script::{Pipeline, SqlTemplate};
 use wire::{
-    Message, ProtocolError,
+    BackendMessage, ProtocolError,
     backend::{TransactionStatus, tag},
-    frame::Frame,
-    frontend::Query,
+    frame::MessageFrame,
+    frontend::QueryMessage,
 };
 
 use crate::{
@@ -59,7 +59,7 @@ struct OpenLook {
 struct Row {
     pid: i32,
     /// None on a standby.
-    giver: Option<Giver>,
+    giver: Option<AcknowledgingServer>,
     awaits_standby: bool,
 }
 
@@ -71,7 +71,7 @@ impl Row {
         let [pid, cluster, server, timeline, address, port, awaits] = *columns else { return None };
         let (cluster, server, port) = (value(cluster)?, value(server)?, value(port)?);
         let address: Option<IpAddr> = value(address);
-        let giver = |timeline| Giver { cluster, server, timeline, address, port };
+        let giver = |timeline| AcknowledgingServer { cluster, server, timeline, address, port };
         let awaits: u8 = value(awaits)?;
         Some(Row {
             pid: value(pid)?,
@@ -83,7 +83,7 @@ impl Row {
 
 impl Session {
     /// Sends a look, where one is due before this command.
-    pub(super) fn look(&mut self, cx: &mut LaneContext<'_>, template: &Template, now: u64) {
+    pub(super) fn look(&mut self, cx: &mut LaneContext<'_>, template: &SqlTemplate, now: u64) {
         let is_written = cx.program.ledger.is_some_and(|it| template.slots().contains(&it.seq))
             && !cx.program.ledger_tables.as_ref().is_some_and(LedgerTables::are_none);
         let is_in_block = self.block == Block::Inside;
@@ -102,7 +102,7 @@ impl Session {
         if is_asked {
             looks.next_ns = now + LOOK_EVERY_NS;
             looks.open = Some(OpenLook { is_in_block, row: None });
-            let mut query = Query::begin(cx.out);
+            let mut query = QueryMessage::begin(cx.out);
             query.text().extend_from_slice(LOOK);
             // It has a length that a message can have, and no zero.
             let _ = query.finish();
@@ -120,7 +120,7 @@ impl Session {
         &mut self,
         cx: &mut LaneContext<'_>,
         now: u64,
-        frame: &Frame<'_>,
+        frame: &MessageFrame<'_>,
     ) -> Result<bool, ProtocolError> {
         let session_pid = self.backend;
         let Some(looks) = self.looks() else { return Ok(false) };
@@ -128,12 +128,12 @@ impl Session {
         match frame.tag {
             tag::ROW_DESCRIPTION | tag::COMMAND_COMPLETE => {}
             tag::DATA_ROW => {
-                if let Message::DataRow(row) = Message::parse(*frame)? {
+                if let BackendMessage::DataRow(row) = BackendMessage::parse(*frame)? {
                     open.row = Row::of(&row.columns().collect::<Vec<_>>());
                 }
             }
             tag::ERROR_RESPONSE => {
-                let Message::ErrorResponse(error) = Message::parse(*frame)? else {
+                let BackendMessage::ErrorResponse(error) = BackendMessage::parse(*frame)? else {
                     return Ok(false);
                 };
                 let error = error.to_owned();
@@ -148,7 +148,7 @@ impl Session {
                 let row = open.row.take();
                 let is_in_block = open.is_in_block;
                 looks.open = None;
-                if let Message::ReadyForQuery(status) = Message::parse(*frame)? {
+                if let BackendMessage::ReadyForQuery(status) = BackendMessage::parse(*frame)? {
                     self.block = match status {
                         TransactionStatus::Idle => Block::Outside,
                         TransactionStatus::InTransaction => Block::Inside,
@@ -182,7 +182,11 @@ impl Session {
         if !is_pooled || is_in_block {
             let awaits_standby =
                 (!cx.program.sets_synchronous_commit).then_some(row.awaits_standby);
-            self.note(cx, now, What::Looked(Look { giver, awaits_standby, lasts: !is_pooled }));
+            self.note(
+                cx,
+                now,
+                LedgerKnowledge::Looked(ServerLook { giver, awaits_standby, lasts: !is_pooled }),
+            );
         }
     }
 

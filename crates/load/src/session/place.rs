@@ -73,7 +73,11 @@ impl Session {
             let place =
                 at.as_ref().map_or(String::new(), |at| format!("{}:{}: ", at.script, at.line));
             let text = format!("{place}client {}: {why}", self.id);
-            cx.narration.push(crate::Message { level: crate::Level::Error, text, at: None });
+            cx.narration.push(crate::UserMessage {
+                level: crate::MessageLevel::Error,
+                text,
+                at: None,
+            });
         }
         self.count_error(cx, (cx.clock)(), kind);
     }

@@ -2,16 +2,16 @@
 
 use std::collections::VecDeque;
 
-use script::{Capture, CommandKind};
+use script::{CommandKind, ResultUse};
 use wire::{
-    Message, SqlState,
+    BackendMessage, SqlState,
     backend::{ServerError, TransactionStatus, tag},
-    frame::{self, Frame},
+    frame::{self, MessageFrame},
 };
 
 use super::end::Failure;
 use crate::{
-    Level, StatementPlace,
+    MessageLevel, StatementPlace,
     program::{Effect, Program},
     session::{Block, LaneContext, Session, SessionState, Wait},
     work::{WorkLog, rows_of_tag},
@@ -52,13 +52,13 @@ struct Captured {
 }
 
 impl Captured {
-    fn take(&mut self, message: Message<'_>) {
+    fn take(&mut self, message: BackendMessage<'_>) {
         match message {
-            Message::RowDescription(fields) => {
+            BackendMessage::RowDescription(fields) => {
                 *self = Captured { is_of_rows: true, ..Captured::default() };
                 self.columns = fields.names().map(<[u8]>::to_vec).collect();
             }
-            Message::DataRow(row) => {
+            BackendMessage::DataRow(row) => {
                 self.rows += 1;
                 self.last = row.columns().map(|value| value.map(<[u8]>::to_vec)).collect();
             }
@@ -84,7 +84,7 @@ impl Session {
         if cx.program.debug
             && matches!(self.state, SessionState::Awaiting | SessionState::RollingBack)
         {
-            cx.say(Level::Debug, format!("client {} receiving", self.id));
+            cx.say(MessageLevel::Debug, format!("client {} receiving", self.id));
         }
         let unread = self.unread_bytes.min(bytes.len());
         self.unread_bytes -= unread;
@@ -180,14 +180,14 @@ impl Session {
         &mut self,
         cx: &mut LaneContext<'_>,
         now: u64,
-        frame: Frame<'_>,
+        frame: MessageFrame<'_>,
     ) -> Result<Option<Wait>, wire::ProtocolError> {
         if self.is_looking() && self.look_answer(cx, now, &frame)? {
             return Ok(None);
         }
         match frame.tag {
             tag::READY_FOR_QUERY => {
-                if let Message::ReadyForQuery(status) = Message::parse(frame)? {
+                if let BackendMessage::ReadyForQuery(status) = BackendMessage::parse(frame)? {
                     self.block = match status {
                         TransactionStatus::Idle => Block::Outside,
                         TransactionStatus::InTransaction => Block::Inside,
@@ -214,31 +214,31 @@ impl Session {
             // Rows that are not kept are not parsed.
             tag::DATA_ROW | tag::ROW_DESCRIPTION => {
                 if let Some(log) = answers(cx, self.workload) {
-                    match Message::parse(frame)? {
-                        Message::RowDescription(rows) => log.begin_rows(&rows),
-                        Message::DataRow(row) => log.add_row(&row),
+                    match BackendMessage::parse(frame)? {
+                        BackendMessage::RowDescription(rows) => log.begin_rows(&rows),
+                        BackendMessage::DataRow(row) => log.add_row(&row),
                         _ => {}
                     }
                 }
                 if let Some(captured) = &mut self.reply.captured {
-                    captured.take(Message::parse(frame)?);
+                    captured.take(BackendMessage::parse(frame)?);
                 }
             }
             tag::PARSE_COMPLETE if !self.reply.parsing.is_empty() => {
                 self.reply.parsing.pop_front();
             }
             tag::ERROR_RESPONSE => {
-                if let Message::ErrorResponse(error) = Message::parse(frame)? {
+                if let BackendMessage::ErrorResponse(error) = BackendMessage::parse(frame)? {
                     self.error(cx, now, error.to_owned());
                 }
             }
             tag::NOTICE_RESPONSE => {
-                if let Message::NoticeResponse(notice) = Message::parse(frame)? {
+                if let BackendMessage::NoticeResponse(notice) = BackendMessage::parse(frame)? {
                     self.account_for_notice(&notice);
                     // libpq shows the context of errors only.
                     let notice = ServerError { context: None, ..notice.to_owned() };
                     let query = self.statement_of(cx, &notice);
-                    cx.say(Level::Script, notice.about(query.as_deref()).to_string());
+                    cx.say(MessageLevel::Script, notice.about(query.as_deref()).to_string());
                 }
             }
             tag::COPY_IN_RESPONSE | tag::COPY_OUT_RESPONSE | tag::COPY_BOTH_RESPONSE => {
@@ -283,7 +283,7 @@ impl Session {
         if self.state == SessionState::Parsing && error.severity == "ERROR" && !is_cut {
             let text = error.about(query.flatten().as_deref()).to_string();
             let at = self.place(cx);
-            cx.narration.push(crate::Message { level: Level::Error, text, at });
+            cx.narration.push(crate::UserMessage { level: MessageLevel::Error, text, at });
             return;
         }
         self.ruined_by(error);
@@ -348,7 +348,7 @@ impl Session {
         if self.state == SessionState::Awaiting && is_pipeline && self.reply.error.is_none() {
             let (id, syncs) = (self.id, self.reply.awaiting);
             let text = format!("client {id} pipeline ending, ongoing syncs: {syncs}");
-            cx.say(Level::Debug, text);
+            cx.say(MessageLevel::Debug, text);
         }
     }
 
@@ -387,7 +387,7 @@ impl Session {
                 self.script,
                 error.about(query.as_deref())
             );
-            cx.say(Level::Info, text);
+            cx.say(MessageLevel::Info, text);
         }
         self.fail(cx, now, failure)
     }
@@ -407,7 +407,7 @@ impl Session {
     /// last one, it is not known yet whether this is it.
     fn keep_result(&mut self, cx: &mut LaneContext<'_>) -> Result<(), Wait> {
         let Some(mut captured) = self.reply.captured.take() else { return Ok(()) };
-        if let Some(Capture::Aset { .. }) = self.capture(cx) {
+        if let Some(ResultUse::Aset { .. }) = self.capture(cx) {
             if captured.rows > 0 {
                 self.store(cx, &captured)?;
             }
@@ -420,7 +420,7 @@ impl Session {
         Ok(())
     }
 
-    fn capture<'p>(&self, cx: &LaneContext<'p>) -> Option<&'p Capture> {
+    fn capture<'p>(&self, cx: &LaneContext<'p>) -> Option<&'p ResultUse> {
         let program = cx.program;
         match &program.scripts[self.script].script.commands.get(self.command)?.kind {
             CommandKind::Sql { capture, .. } => capture.as_ref(),
@@ -437,7 +437,7 @@ impl Session {
     }
 
     fn check_gset(&mut self, cx: &mut LaneContext<'_>, captured: &Captured) -> Result<(), Wait> {
-        if !matches!(self.capture(cx), Some(Capture::Gset { .. })) {
+        if !matches!(self.capture(cx), Some(ResultUse::Gset { .. })) {
             return Ok(());
         }
         self.reply.query = self.reply.query.saturating_sub(1);
@@ -454,7 +454,7 @@ impl Session {
 
     /// Counts a result that is not what `\expect` says.
     fn check_result(&mut self, cx: &mut LaneContext<'_>, captured: &Captured) {
-        let Some(Capture::Expect(expected)) = self.capture(cx) else { return };
+        let Some(ResultUse::Expect(expected)) = self.capture(cx) else { return };
         let value = captured.last.first().map(|value| value.as_deref());
         if let Err(why) = expected.check(&self.variables, captured.count, value) {
             self.unexpected(cx, &why);
@@ -468,7 +468,7 @@ impl Session {
             if !script::is_variable_name(&name) {
                 let name = String::from_utf8_lossy(&name).into_owned();
                 cx.say(
-                    Level::Error,
+                    MessageLevel::Error,
                     format!("{}: invalid variable name: \"{name}\"", capture.word()),
                 );
                 let text = format!(

@@ -373,7 +373,7 @@ fn what_ends_after_the_close_counts_as_pgbench_counts() {
         client.begins_late(began, due).hears(ended, "C Z:I").is_done();
         let totals = &client.tally.totals[0];
         let (script, statement) = (&totals.scripts[0], &totals.statements[0][0]);
-        let longest = |times: &stats::Latency| times.max_ns().unwrap_or(0) / MS;
+        let longest = |times: &stats::LatencyHistogram| times.max_ns().unwrap_or(0) / MS;
         let told = [&script.latency, &script.lag, &statement.latency].map(longest);
         assert_eq!(told, expected, "{warm_up} {due} {began} {ended}");
         assert_eq!(script.counts.transactions, u64::from(expected != [0; 3]));
@@ -432,7 +432,7 @@ fn a_transaction_allocates_nothing() {
 fn no_answer_makes_a_session_panic() {
     let script = "SELECT 1 AS a \\gset\nBEGIN;\nSELECT :a;\nEND;\n";
     let tags = b"RK23CdcGHWDIEVvnNAtS1sZTZZCC";
-    let mut prng = script::Prng::from_seed(11);
+    let mut prng = script::Xoroshiro128::from_seed(11);
     for round in 0..5_000 {
         let protocol = if round % 2 == 0 { Protocol::Simple } else { Protocol::Prepared };
         let mut client = with_errors(protocol, script, 2, round % 3 == 0);

@@ -6,12 +6,14 @@
 //!             └─ meta-commands, sleeps
 //! ```
 
-use script::{Command, CommandKind, EvalError, Pipeline, Slot, Target, Template, Value};
-use wire::frontend::{self, Bind, EncodeError, Query, Target as Described};
+use script::{
+    CommandKind, EvalError, Pipeline, ScriptCommand, SetVariable, SqlTemplate, Value, VariableSlot,
+};
+use wire::frontend::{self, BindMessage, DescribeTarget as Described, EncodeError, QueryMessage};
 
 use super::end::lossy;
 use crate::{
-    Level, Protocol,
+    MessageLevel, Protocol,
     program::{ProgramScript, Statement},
     session::{Block, LaneContext, Session, SessionState, Wait},
     shell::{self, Printed, Ran, Shell},
@@ -28,7 +30,7 @@ impl Session {
         }
         if cx.program.debug {
             let name = &cx.program.scripts[self.script].script.name;
-            cx.say(Level::Debug, format!("client {} executing script \"{name}\"", self.id));
+            cx.say(MessageLevel::Debug, format!("client {} executing script \"{name}\"", self.id));
         }
     }
 
@@ -82,7 +84,7 @@ impl Session {
         let program = cx.program;
         if !ran.complaint.is_empty() {
             let text = String::from_utf8_lossy(&ran.complaint);
-            cx.say(Level::Script, terms::visible(text.trim_end()).into_owned());
+            cx.say(MessageLevel::Script, terms::visible(text.trim_end()).into_owned());
         }
         let Some(command) = program.scripts[self.script].script.commands.get(self.command) else {
             return Ok(());
@@ -95,12 +97,12 @@ impl Session {
                 let value = shell.result(&ran.output).map_err(|error| error.to_string())?;
                 self.variables.set(slot(command, target)?, Value::Int(value));
                 if program.debug {
-                    cx.say(Level::Debug, shell.debug(&ran.output));
+                    cx.say(MessageLevel::Debug, shell.debug(&ran.output));
                 }
             }
             CommandKind::Shell(shell) => {
                 if !ran.output.is_empty() {
-                    cx.say(Level::Output, String::from_utf8_lossy(&ran.output).into_owned());
+                    cx.say(MessageLevel::Output, String::from_utf8_lossy(&ran.output).into_owned());
                 }
                 if !ran.succeeded {
                     return Err(shell.not_launched().to_string());
@@ -124,7 +126,7 @@ impl Session {
         while let Some(command) = script.script.commands.get(self.command) {
             if program.debug && !is_prepared && !matches!(command.kind, CommandKind::Sql { .. }) {
                 let words = &command.words;
-                cx.say(Level::Debug, format!("client {} executing \\{words}", self.id));
+                cx.say(MessageLevel::Debug, format!("client {} executing \\{words}", self.id));
             }
             if !std::mem::take(&mut is_prepared) && self.prepare_next(cx, script) {
                 return Wait::Server;
@@ -249,26 +251,26 @@ impl Session {
             shown.push(format!("debug(script={script},command={}): {text}", command + 1));
         });
         for text in shown {
-            cx.say(Level::Script, text);
+            cx.say(MessageLevel::Script, text);
         }
         value.map_err(|error| self.evaluation_failed(cx, &error))
     }
 
     #[cold]
     fn evaluation_failed(&mut self, cx: &mut LaneContext<'_>, error: &EvalError) -> Wait {
-        cx.say(Level::Error, error.to_string());
+        cx.say(MessageLevel::Error, error.to_string());
         self.abort_in_command(cx, "evaluation of meta-command failed")
     }
 
     #[cold]
     fn assignment_failed(&mut self, cx: &mut LaneContext<'_>, why: String) -> Wait {
-        cx.say(Level::Error, why);
+        cx.say(MessageLevel::Error, why);
         self.abort_in_command(cx, "assignment of meta-command failed")
     }
 
     #[cold]
     fn execution_failed(&mut self, cx: &mut LaneContext<'_>, why: String) -> Wait {
-        cx.say(Level::Error, why);
+        cx.say(MessageLevel::Error, why);
         self.abort_in_command(cx, "execution of meta-command failed")
     }
 
@@ -277,7 +279,7 @@ impl Session {
         &mut self,
         cx: &mut LaneContext<'_>,
         script: &ProgramScript,
-        template: &Template,
+        template: &SqlTemplate,
         capture: bool,
     ) -> Result<(), Wait> {
         self.reply.begin(capture);
@@ -288,7 +290,7 @@ impl Session {
                 self.send_extended(cx, &program.statements[number], capture)
             }
             _ => {
-                let mut query = Query::begin(cx.out);
+                let mut query = QueryMessage::begin(cx.out);
                 template.write_simple(&self.variables, query.text());
                 query.finish()
             }
@@ -308,7 +310,7 @@ impl Session {
                 // A Query is its tag, its length, its text and a zero.
                 _ => lossy(&cx.out[before + 5..cx.out.len() - 1]),
             };
-            cx.say(Level::Debug, format!("client {} sending {text}", self.id));
+            cx.say(MessageLevel::Debug, format!("client {} sending {text}", self.id));
         }
         Ok(())
     }
@@ -339,7 +341,7 @@ impl Session {
             if !self.is_prepared(statement) {
                 if program.debug {
                     let text = format!("client {} preparing {}", self.id, statement.name);
-                    cx.say(Level::Debug, text);
+                    cx.say(MessageLevel::Debug, text);
                 }
                 self.parse(statement, cx.out);
             }
@@ -360,7 +362,7 @@ impl Session {
         if name.is_empty() {
             frontend::parse(cx.out, name, &statement.sql, &[])?;
         }
-        let mut bind = Bind::begin(cx.out, b"", name)?;
+        let mut bind = BindMessage::begin(cx.out, b"", name)?;
         for parameter in &statement.parameters {
             if self.variables.is_null(*parameter) {
                 bind.null();
@@ -401,7 +403,7 @@ impl Session {
         let script = &cx.program.scripts[self.script].script;
         if next != self.command + 1 && next == script.next(self.command) {
             let words = &script.commands[self.command + 1].words;
-            cx.say(Level::Debug, format!("client {} executing \\{words}", self.id));
+            cx.say(MessageLevel::Debug, format!("client {} executing \\{words}", self.id));
         }
     }
 
@@ -423,10 +425,10 @@ impl Session {
 }
 
 /// The slot of the variable that a command sets; else pgbench's words for a wrong name.
-fn slot(command: &Command, target: &Target) -> Result<Slot, String> {
+fn slot(command: &ScriptCommand, target: &SetVariable) -> Result<VariableSlot, String> {
     match target {
-        Target::Slot(slot) => Ok(*slot),
-        Target::Invalid(name) => {
+        SetVariable::Slot(slot) => Ok(*slot),
+        SetVariable::Invalid(name) => {
             Err(format!("{}: invalid variable name: \"{name}\"", command.written()))
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use record::ledger::Wrote;
+use record::ledger::LedgerWrite;
 
 use crate::ledger_statements::{LedgerStatement, TableSet};
 use crate::work::rows_of_tag;
@@ -136,12 +136,12 @@ impl Writes {
     }
 
     /// The rows that are committed.
-    pub(super) fn committed(&self) -> Wrote {
-        Wrote { insert: self.committed.insert, update: self.committed.update > 0 }
+    pub(super) fn committed(&self) -> LedgerWrite {
+        LedgerWrite { insert: self.committed.insert, update: self.committed.update > 0 }
     }
 
     /// The rows that may be committed: what was written, and what was sent and is not answered.
-    pub(super) fn possible(&self) -> Wrote {
+    pub(super) fn possible(&self) -> LedgerWrite {
         let mut rows = self.committed;
         rows.add(self.block);
         rows.add(self.prepared);
@@ -153,7 +153,7 @@ impl Writes {
                 rows.add(one_row(*tables));
             }
         }
-        Wrote { insert: rows.insert, update: rows.update > 0 }
+        LedgerWrite { insert: rows.insert, update: rows.update > 0 }
     }
 }
 

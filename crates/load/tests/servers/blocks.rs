@@ -1,6 +1,9 @@
 //! Two sides of a comparison that are loaded in turn, their connections kept open.
 
-use load::{Blocks, Limit, Pace, Plan, Protocol, ScriptText, Syntax, Turn, WarmUp};
+use load::{
+    BlockSchedule, LoadLimit, LoadPlan, LoadScript, Pace, Protocol, ScheduledBlock, ScriptSyntax,
+    WarmUp,
+};
 
 use crate::support::{Server, plan, run, workload};
 
@@ -8,12 +11,12 @@ use crate::support::{Server, plan, run, workload};
 const ORDER: [(usize, u64); 8] = [(0, 1), (1, 1), (1, 2), (0, 2), (1, 3), (0, 3), (0, 4), (1, 4)];
 
 /// Two workloads in turn, in blocks of 250 ms.
-fn in_turn(a: load::Workload, b: load::Workload) -> Plan {
-    let turn = |(side, draws)| Turn { side, draws };
-    let mut plan = plan(a, Limit::Time { warm_up: WarmUp::Fixed(0), window_ms: 8 * 250 });
+fn in_turn(a: load::ClientGroup, b: load::ClientGroup) -> LoadPlan {
+    let turn = |(side, draws)| ScheduledBlock { side, draws };
+    let mut plan = plan(a, LoadLimit::Time { warm_up: WarmUp::Fixed(0), window_ms: 8 * 250 });
     plan.workloads.push(b);
     plan.interval_ms = 250;
-    plan.blocks = Some(Blocks {
+    plan.blocks = Some(BlockSchedule {
         length_ms: 250,
         rest_ms: 50,
         sides: vec![0, 1],
@@ -23,11 +26,11 @@ fn in_turn(a: load::Workload, b: load::Workload) -> Plan {
 }
 
 /// Clients of a workload whose transactions note when they began, and a number that they drew.
-fn side(server: &Server, table: &str) -> load::Workload {
+fn side(server: &Server, table: &str) -> load::ClientGroup {
     let script = format!(
         "\\set drawn random(1, 1000000)\nINSERT INTO {table} VALUES (:client_id, :drawn);\n"
     );
-    load::Workload { protocol: Protocol::Prepared, ..workload(&server.conninfo(), &script, 3) }
+    load::ClientGroup { protocol: Protocol::Prepared, ..workload(&server.conninfo(), &script, 3) }
 }
 
 #[test]
@@ -67,7 +70,7 @@ fn a_rate_is_that_of_a_sides_own_blocks_and_its_turns_do_not_count_as_waiting() 
     let server = Server::start(&[]);
     server
         .execute("CREATE TABLE a (client int, drawn int); CREATE TABLE b (client int, drawn int)");
-    let paced = |table| load::Workload { pace: Pace::Constant(200.0), ..side(&server, table) };
+    let paced = |table| load::ClientGroup { pace: Pace::Constant(200.0), ..side(&server, table) };
     let outcome = run(&in_turn(paced("a"), paced("b"))).unwrap();
 
     for (index, result) in outcome.workloads.iter().enumerate() {
@@ -87,16 +90,16 @@ fn a_rate_is_that_of_a_sides_own_blocks_and_its_turns_do_not_count_as_waiting() 
 }
 
 /// Three scripts, so that their order is drawn as well. A transaction begins with this.
-fn several(server: &Server, table: &str, first: &str) -> load::Workload {
-    let script = |kind: u32| ScriptText {
+fn several(server: &Server, table: &str, first: &str) -> load::ClientGroup {
+    let script = |kind: u32| LoadScript {
         name: format!("{table}{kind}"),
         text: format!(
             "{first}\\set drawn random(1, 1000000)\nINSERT INTO {table} VALUES ({kind}, :drawn);\n"
         ),
         weight: 1,
-        syntax: Syntax::Current,
+        syntax: ScriptSyntax::Current,
     };
-    load::Workload { clients: 1, scripts: (0..3).map(script).collect(), ..side(server, table) }
+    load::ClientGroup { clients: 1, scripts: (0..3).map(script).collect(), ..side(server, table) }
 }
 
 #[test]

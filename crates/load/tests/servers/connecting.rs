@@ -2,7 +2,7 @@
 
 use std::{fs, net::TcpListener, time::Instant};
 
-use load::{Connecting, Limit, LoadError};
+use load::{ConnectionMode, LoadError, LoadLimit};
 
 use crate::{
     door::Door,
@@ -10,8 +10,8 @@ use crate::{
 };
 
 /// One transaction of each client.
-fn once(conninfo: &str, clients: u32) -> Result<load::Outcome, LoadError> {
-    run(&plan(workload(conninfo, "SELECT 1;\n", clients), Limit::Transactions(1)))
+fn once(conninfo: &str, clients: u32) -> Result<load::LoadOutcome, LoadError> {
+    run(&plan(workload(conninfo, "SELECT 1;\n", clients), LoadLimit::Transactions(1)))
 }
 
 fn check(conninfo: &str) {
@@ -41,7 +41,7 @@ fn keys_are_derived_as_often_as_pgbench_derives_them() {
         let conninfo = format!("{tcp} user=keyed password=secret");
         let mut workload = workload(&conninfo, "SELECT 1;\n", 1);
         (workload.connect_each, workload.caches_keys) = (true, caches_keys);
-        let outcome = run(&plan(workload, Limit::Transactions(40))).expect("it gets in");
+        let outcome = run(&plan(workload, LoadLimit::Transactions(40))).expect("it gets in");
         assert_eq!(outcome.connecting.count, 40);
         outcome.generator.cpu_ns
     };
@@ -98,7 +98,7 @@ fn the_settings_of_a_workload_hold_in_its_sessions() {
     let script = "SELECT 1 / (current_setting('work_mem') = '77kB')::int;\n";
     let mut workload = workload(&server.conninfo(), script, 2);
     workload.session = vec![("work_mem".to_owned(), "77kB".to_owned())];
-    let outcome = run(&plan(workload, Limit::Transactions(1))).unwrap();
+    let outcome = run(&plan(workload, LoadLimit::Transactions(1))).unwrap();
     assert_eq!(outcome.workloads[0].counts_total.transactions, 2);
 }
 
@@ -145,7 +145,7 @@ fn the_host_that_takes_writes_is_found() {
              load_balance_hosts={balance}"
         );
         let workload = workload(&conninfo, "INSERT INTO written VALUES (1);\n", 4);
-        run(&plan(workload, Limit::Transactions(1))).unwrap();
+        run(&plan(workload, LoadLimit::Transactions(1))).unwrap();
     }
     assert_eq!(writable.number("SELECT count(*) FROM written"), 8);
     let conninfo = format!(
@@ -161,8 +161,8 @@ fn a_full_backlog_is_waited_for() {
     Door::new(directory.path(), &server.socket(), 1);
     let host = directory.path().display();
     let conninfo = format!("host={host} port=1 user=postgres dbname=postgres");
-    let mut plan = plan(workload(&conninfo, "SELECT 1;\n", 80), Limit::Transactions(2));
-    plan.connecting = Connecting { at_once: 80, rate: None };
+    let mut plan = plan(workload(&conninfo, "SELECT 1;\n", 80), LoadLimit::Transactions(2));
+    plan.connecting = ConnectionMode { at_once: 80, rate: None };
     let outcome = run(&plan).unwrap();
     assert_eq!(outcome.workloads[0].counts_total.transactions, 160);
     assert!(outcome.connecting.failures.is_empty());
@@ -171,8 +171,9 @@ fn a_full_backlog_is_waited_for() {
 #[test]
 fn connections_are_begun_at_the_rate_that_was_asked_for() {
     let server = Server::shared();
-    let mut plan = plan(workload(&server.conninfo(), "SELECT 1;\n", 20), Limit::Transactions(1));
-    plan.connecting = Connecting { at_once: 64, rate: Some(40.0) };
+    let mut plan =
+        plan(workload(&server.conninfo(), "SELECT 1;\n", 20), LoadLimit::Transactions(1));
+    plan.connecting = ConnectionMode { at_once: 64, rate: Some(40.0) };
     let outcome = run(&plan).unwrap();
     let took = outcome.connecting.length_ns as f64 / 1e9;
     assert!(took > 0.25, "20 at 40 a second cannot take {took} s");

@@ -1,6 +1,6 @@
 //! What clients count is what the server has.
 
-use load::{End, Limit, OnError, Protocol, WarmUp};
+use load::{LoadEnd, LoadLimit, OnError, Protocol, WarmUp};
 
 use crate::support::{Server, plan, run, window, workload};
 
@@ -18,8 +18,8 @@ fn so_many_transactions_each_are_so_many_rows() {
         let mut workload = workload(&server.conninfo(), script, 7);
         workload.protocol = protocol;
         workload.connect_each = connect_each;
-        let outcome = run(&plan(workload, Limit::Transactions(13))).unwrap();
-        assert_eq!(outcome.end, End::Completed);
+        let outcome = run(&plan(workload, LoadLimit::Transactions(13))).unwrap();
+        assert_eq!(outcome.end, LoadEnd::Completed);
         let result = &outcome.workloads[0];
         assert_eq!(result.counts_total.transactions, 91);
         assert_eq!(result.counts, result.counts_total, "no warm-up, no drain");
@@ -75,7 +75,7 @@ fn retried_transactions_happen_exactly_once() {
                   UPDATE hot SET a = a + 1;\nEND;\n";
     let mut workload = workload(&server.conninfo(), script, 6);
     workload.on_error = OnError { tries_max: 0, go_on: false };
-    let outcome = run(&plan(workload, Limit::Transactions(20))).unwrap();
+    let outcome = run(&plan(workload, LoadLimit::Transactions(20))).unwrap();
     let counts = &outcome.workloads[0].counts_total;
     assert_eq!((counts.transactions, counts.failed()), (120, 0));
     assert_eq!(server.number("SELECT a FROM hot"), 120);
@@ -111,7 +111,7 @@ fn a_warm_up_that_ends_by_itself_opens_a_window() {
     let server = Server::shared();
     let workload = workload(&server.conninfo(), "\\sleep 2 ms\nSELECT 1;\n", 2);
     let limit =
-        Limit::Time { warm_up: WarmUp::Auto { min_ms: 600, max_ms: 3_000 }, window_ms: 300 };
+        LoadLimit::Time { warm_up: WarmUp::Auto { min_ms: 600, max_ms: 3_000 }, window_ms: 300 };
     let outcome = run(&plan(workload, limit)).unwrap();
     let window = outcome.window.unwrap();
     assert_eq!(window.close.since(window.open), 300_000_000);

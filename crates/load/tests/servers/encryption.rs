@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use load::Limit;
+use load::LoadLimit;
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, IsCa,
     KeyIdMethod, KeyPair, RevokedCertParams, SerialNumber,
@@ -58,7 +58,7 @@ fn revocations(authority: &CertifiedIssuer<'_, KeyPair>) -> String {
 const SERIAL: u64 = 77;
 
 fn once(conninfo: &str, script: &str) -> Result<u64, String> {
-    run(&plan(workload(conninfo, script, 3), Limit::Transactions(2)))
+    run(&plan(workload(conninfo, script, 3), LoadLimit::Transactions(2)))
         .map(|outcome| outcome.workloads[0].counts_total.transactions)
         .map_err(|error| format!("{error} [{}]", error.hint().unwrap_or_default()))
 }

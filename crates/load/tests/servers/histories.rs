@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use history::{History, Judgement, Level, Operation, Outcome};
-use load::{HistoryGroup, HistoryPlan, Limit, LoadError, OnError};
+use history::{History, IsolationLevel, LevelJudgement, Operation, TransactionOutcome};
+use load::{HistoryGroup, HistoryPlan, LoadError, LoadLimit, OnError};
 
 use crate::support::{Server, plan, run, workload};
 
@@ -81,7 +81,7 @@ fn script(short: &str) -> String {
 fn load(server: &Server, text: &str, clients: u32) -> Result<History, LoadError> {
     let mut workload = workload(&server.conninfo(), text, clients);
     workload.on_error = OnError { tries_max: 3, go_on: true };
-    let mut plan = plan(workload, Limit::Transactions(5));
+    let mut plan = plan(workload, LoadLimit::Transactions(5));
     let directory = tempfile::tempdir().unwrap();
     let group = HistoryGroup {
         server: "primary".to_owned(),
@@ -110,8 +110,10 @@ fn a_history_has_the_writes_that_happened() {
         server.execute("UPDATE registers SET value = NULL; TRUNCATE written");
         let history = load(&server, &script(short), 2).unwrap();
         assert_eq!(history.faults(), &[], "{name}");
-        let committed =
-            history.transactions().iter().filter(|one| one.outcome == Outcome::Committed);
+        let committed = history
+            .transactions()
+            .iter()
+            .filter(|one| one.outcome == TransactionOutcome::Committed);
         let told: BTreeSet<i64> = committed
             .flat_map(|one| history.operations(one))
             .filter_map(|one| match one {
@@ -123,11 +125,18 @@ fn a_history_has_the_writes_that_happened() {
         let rows = client.query("SELECT value FROM written", &[]).unwrap();
         let written: BTreeSet<i64> = rows.iter().map(|row| row.get(0)).collect();
         assert_eq!(told, written, "{name}: told, and written");
-        let unknown =
-            history.transactions().iter().filter(|one| one.outcome == Outcome::Unknown).count();
+        let unknown = history
+            .transactions()
+            .iter()
+            .filter(|one| one.outcome == TransactionOutcome::Unknown)
+            .count();
         assert_eq!(unknown, 0, "{name}");
         let findings = history::check(&history);
-        assert_ne!(findings.judge(Level::ReadCommitted), Judgement::Violated, "{name}");
+        assert_ne!(
+            findings.judge(IsolationLevel::ReadCommitted),
+            LevelJudgement::Violated,
+            "{name}"
+        );
     }
 }
 

@@ -3,15 +3,15 @@
 use std::time::{Duration, Instant};
 
 use lab::{PoolMode, PoolerConfig, PoolerProgram};
-use load::{End, Limit, Protocol, WarmUp};
-use record::ledger::{Ledger, Outcome};
+use load::{LoadEnd, LoadLimit, Protocol, WarmUp};
+use record::ledger::{Ledger, LedgerOutcome};
 
 use crate::support::{Server, plan, run, window, workload};
 
-const TIMED: Limit = Limit::Time { warm_up: WarmUp::Fixed(0), window_ms: 300 };
+const TIMED: LoadLimit = LoadLimit::Time { warm_up: WarmUp::Fixed(0), window_ms: 300 };
 
 /// Runs it in a thread of its own; none where it does not end.
-fn ends(plan: load::Plan) -> Option<Box<load::Outcome>> {
+fn ends(plan: load::LoadPlan) -> Option<Box<load::LoadOutcome>> {
     let (sender, outcome) = std::sync::mpsc::channel();
     std::thread::spawn(move || sender.send(Box::new(run(&plan).unwrap())));
     outcome.recv_timeout(Duration::from_secs(15)).ok()
@@ -28,15 +28,15 @@ fn a_lock_of_a_session_is_free_when_its_client_is_done() {
         plan.lanes = lanes;
         let outcome = ends(plan).expect("an end");
         let context = format!("{limit:?} {protocol:?} {connect_each} {lanes}");
-        assert_eq!(outcome.end, End::Completed, "{context}");
+        assert_eq!(outcome.end, LoadEnd::Completed, "{context}");
         assert!(outcome.workloads[0].counts_total.transactions >= 3, "{context}");
         if !connect_each {
             assert_eq!(outcome.disconnecting.count, 3, "{context}");
         }
     };
-    check(1, Limit::Transactions(1), Protocol::Simple, false, 1);
-    check(2, Limit::Transactions(4), Protocol::Prepared, false, 2);
-    check(3, Limit::Transactions(2), Protocol::Simple, true, 1);
+    check(1, LoadLimit::Transactions(1), Protocol::Simple, false, 1);
+    check(2, LoadLimit::Transactions(4), Protocol::Prepared, false, 2);
+    check(3, LoadLimit::Transactions(2), Protocol::Simple, true, 1);
     check(4, TIMED, Protocol::Simple, false, 1);
     check(5, TIMED, Protocol::Extended, false, 2);
 }
@@ -59,12 +59,12 @@ fn a_pool_of_sessions_may_be_smaller_than_the_number_of_clients() {
         let mut plan = plan(workload, limit);
         plan.lanes = 1;
         let outcome = ends(plan).expect("an end");
-        assert_eq!(outcome.end, End::Completed, "{limit:?} {protocol:?}");
+        assert_eq!(outcome.end, LoadEnd::Completed, "{limit:?} {protocol:?}");
         assert_eq!(outcome.workloads[0].counts_total.aborted_clients, 0);
         outcome.workloads[0].counts_total.transactions
     };
-    assert_eq!(check(Limit::Transactions(5), Protocol::Simple), 15);
-    assert_eq!(check(Limit::Transactions(5), Protocol::Prepared), 15);
+    assert_eq!(check(LoadLimit::Transactions(5), Protocol::Simple), 15);
+    assert_eq!(check(LoadLimit::Transactions(5), Protocol::Prepared), 15);
     assert!(check(TIMED, Protocol::Simple) > 3);
     assert!(check(TIMED, Protocol::Prepared) > 1);
 }
@@ -79,7 +79,8 @@ fn nobody_leaves_before_the_window_has_closed() {
         workload.pace = load::Pace::Constant(1.0);
         workload.session = vec![("application_name".to_owned(), "early".to_owned())];
         let busy = crate::support::workload(&server.conninfo(), "\\sleep 10 ms\nSELECT 1;\n", 1);
-        let mut plan = plan(workload, Limit::Time { warm_up: WarmUp::Fixed(0), window_ms: 900 });
+        let mut plan =
+            plan(workload, LoadLimit::Time { warm_up: WarmUp::Fixed(0), window_ms: 900 });
         (plan.drain_ms, plan.lanes) = (drain_ms, lanes);
         plan.workloads.push(busy);
         let began = Instant::now();
@@ -114,9 +115,9 @@ fn a_commit_whose_wait_for_a_standby_the_rig_has_cancelled_is_unknown() {
         let counts = &result.counts_total;
         assert_eq!((counts.transactions, counts.failed(), result.unknown), (0, 0, 4), "{quiet}");
         let ledger = Ledger::read(directory.path()).unwrap();
-        let outcomes: Vec<Outcome> =
+        let outcomes: Vec<LedgerOutcome> =
             ledger.clients().flat_map(|(_, all)| all.iter().map(|one| one.outcome)).collect();
-        assert_eq!(outcomes, [Outcome::Unknown; 4], "{quiet}");
+        assert_eq!(outcomes, [LedgerOutcome::Unknown; 4], "{quiet}");
     }
     // They are there, all of them.
     assert_eq!(server.number("SELECT count(*) FROM log"), 8);

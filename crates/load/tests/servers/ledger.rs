@@ -1,8 +1,8 @@
 //! What a ledger says of scripts of every kind, against the rows that they leave on a real server. Nothing
 //! breaks here: nothing may be lost or invented.
 
-use load::{LedgerPlan, LedgerTables, Limit, OnError, Protocol};
-use record::ledger::{self, Findings, Ledger, Row, Rows};
+use load::{LedgerPlan, LedgerTables, LoadLimit, OnError, Protocol};
+use record::ledger::{self, Ledger, LedgerFindings, LedgerRow, LedgerRows};
 
 use crate::support::{Server, plan, run, workload};
 
@@ -296,7 +296,7 @@ fn transactions() -> u64 {
 }
 
 /// The findings after a load of one script on a server whose tables are empty.
-fn findings(server: &Server, kind: &Kind) -> Findings {
+fn findings(server: &Server, kind: &Kind) -> LedgerFindings {
     server.execute("TRUNCATE log, state, audit, inbox, once");
     let mut workload = workload(&server.conninfo(), &kind.script, CLIENTS);
     workload.protocol = kind.protocol;
@@ -306,21 +306,21 @@ fn findings(server: &Server, kind: &Kind) -> Findings {
         insert: Some("log".to_owned()),
         update: updates.then(|| "state".to_owned()),
     });
-    let mut plan = plan(workload, Limit::Transactions(transactions()));
+    let mut plan = plan(workload, LoadLimit::Transactions(transactions()));
     let directory = tempfile::tempdir().unwrap();
     let place = directory.path().display().to_string();
     plan.ledger = Some(LedgerPlan { directory: place, seed: 7 });
     run(&plan).unwrap_or_else(|error| panic!("{}: {error}", kind.name));
     let ledger = Ledger::read(directory.path()).unwrap().about(0..CLIENTS);
     let mut client = server.node.connect().unwrap();
-    let mut rows = |table: &str| -> Vec<Row> {
+    let mut rows = |table: &str| -> Vec<LedgerRow> {
         let sql = format!("SELECT client::bigint, seq, chain FROM {table}");
         let rows = client.query(&sql, &[]).unwrap();
         rows.iter()
-            .map(|row| Row { client: row.get(0), seq: row.get(1), chain: row.get(2) })
+            .map(|row| LedgerRow { client: row.get(0), seq: row.get(1), chain: row.get(2) })
             .collect()
     };
-    let rows = Rows { insert: Some(rows("log")), update: updates.then(|| rows("state")) };
+    let rows = LedgerRows { insert: Some(rows("log")), update: updates.then(|| rows("state")) };
     ledger::check(&ledger, &rows, &[])
 }
 

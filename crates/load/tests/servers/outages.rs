@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use load::{End, Event, Limit, OnLoss, Pace};
+use load::{LoadEnd, LoadEvent, LoadLimit, OnLoss, Pace};
 
 use crate::door::Door;
 use crate::support::{Server, plan, run, run_listening, run_with, window, workload};
@@ -14,17 +14,17 @@ fn clients_of_a_dead_server_abort_and_the_load_ends() {
     let mut said = Vec::new();
     let mut killed = false;
     let began = Instant::now();
-    let outcome = run_with(&plan, &load::Control::new(), &mut |event| match event {
-        Event::Interval(_) if !killed => {
+    let outcome = run_with(&plan, &load::LoadControl::new(), &mut |event| match event {
+        LoadEvent::Interval(_) if !killed => {
             killed = true;
             server.node.kill9().expect("a server that can be killed");
         }
-        Event::Message(message) => said.push(message.text),
+        LoadEvent::Message(message) => said.push(message.text),
         _ => {}
     })
     .unwrap();
     assert!(began.elapsed() < Duration::from_secs(20));
-    assert_eq!(outcome.end, End::Aborted);
+    assert_eq!(outcome.end, LoadEnd::Aborted);
     let result = &outcome.workloads[0];
     assert_eq!(result.counts_total.aborted_clients, 4);
     // Backends that outlive the postmaster for a moment still say so.
@@ -50,8 +50,8 @@ fn clients_that_connect_again_lose_nothing_that_was_acknowledged() {
     let mut plan = plan(closed, window(4_000));
     plan.workloads.push(open);
     let mut intervals = 0;
-    let outcome = run_with(&plan, &load::Control::new(), &mut |event| {
-        let Event::Interval(_) = event else { return };
+    let outcome = run_with(&plan, &load::LoadControl::new(), &mut |event| {
+        let LoadEvent::Interval(_) = event else { return };
         intervals += 1;
         if intervals == 6 {
             server.node.kill9().expect("a server that can be killed");
@@ -59,7 +59,7 @@ fn clients_that_connect_again_lose_nothing_that_was_acknowledged() {
         }
     })
     .unwrap();
-    assert_eq!(outcome.end, End::Completed, "a fault ends no load");
+    assert_eq!(outcome.end, LoadEnd::Completed, "a fault ends no load");
     let mut acknowledged = 0;
     let mut unknown = 0;
     for result in &outcome.workloads {
@@ -88,21 +88,22 @@ fn attempts_to_connect_again_have_their_time_too() {
     let mut workload = workload(&conninfo, "SELECT pg_sleep(0.01);\n", 3);
     workload.on_loss = OnLoss::Reconnect;
     let mut intervals = 0;
-    let outcome = run_with(&plan(workload, window(4_500)), &load::Control::new(), &mut |event| {
-        let Event::Interval(_) = event else { return };
-        intervals += 1;
-        match intervals {
-            4 => door.fall_silent(),
-            12 => door.open(),
-            _ => {}
-        }
-    })
-    .unwrap();
+    let outcome =
+        run_with(&plan(workload, window(4_500)), &load::LoadControl::new(), &mut |event| {
+            let LoadEvent::Interval(_) = event else { return };
+            intervals += 1;
+            match intervals {
+                4 => door.fall_silent(),
+                12 => door.open(),
+                _ => {}
+            }
+        })
+        .unwrap();
     // Who was answered by nobody gave up after two seconds, and got in at the next attempt.
     let counts = &outcome.workloads[0].counts_total;
     assert_eq!((counts.errors["08006"], counts.reconnects), (3, 3), "{counts:?}");
     assert!(counts.errors["08001"] >= 3, "{counts:?}");
-    assert_eq!((outcome.end, counts.aborted_clients), (End::Completed, 0));
+    assert_eq!((outcome.end, counts.aborted_clients), (LoadEnd::Completed, 0));
 }
 
 #[test]
@@ -115,7 +116,7 @@ fn one_backend_that_is_terminated_costs_one_client() {
     first.name = "killer".to_owned();
     let mut victims = workload(&server.conninfo(), "SELECT pg_sleep(0.01);\n", 3);
     victims.session = vec![("application_name".to_owned(), "victim".to_owned())];
-    let mut plan = plan(first, Limit::Time { warm_up: load::WarmUp::Fixed(0), window_ms: 250 });
+    let mut plan = plan(first, LoadLimit::Time { warm_up: load::WarmUp::Fixed(0), window_ms: 250 });
     plan.workloads.push(victims);
     plan.drain_ms = Some(50);
     let (outcome, said) = run_listening(&plan);
@@ -135,11 +136,11 @@ fn a_script_that_fails_in_one_client_leaves_the_others_alone() {
     let server = Server::shared();
     let script = "\\if :client_id = 1\nSELECT no_such_column;\n\\endif\nSELECT 1;\n";
     let workload = workload(&server.conninfo(), script, 3);
-    let (outcome, said) = run_listening(&plan(workload.clone(), Limit::Transactions(5)));
+    let (outcome, said) = run_listening(&plan(workload.clone(), LoadLimit::Transactions(5)));
     let outcome = outcome.unwrap();
     let counts = &outcome.workloads[0].counts_total;
     assert_eq!((counts.transactions, counts.aborted_clients), (10, 1));
-    assert_eq!((outcome.end, counts.errors["42703"]), (End::Completed, 1));
+    assert_eq!((outcome.end, counts.errors["42703"]), (LoadEnd::Completed, 1));
     assert!(
         said[0].starts_with("client 1 script 0 aborted in command 1 query 0: ERROR:"),
         "{said:?}"
@@ -148,6 +149,6 @@ fn a_script_that_fails_in_one_client_leaves_the_others_alone() {
     let mut strict = plan(workload, window(60_000));
     strict.exit_on_abort = true;
     let began = Instant::now();
-    assert_eq!(run(&strict).unwrap().end, End::ExitedOnAbort(0));
+    assert_eq!(run(&strict).unwrap().end, LoadEnd::ExitedOnAbort(0));
     assert!(began.elapsed() < Duration::from_secs(20));
 }

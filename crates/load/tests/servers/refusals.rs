@@ -6,14 +6,14 @@ use std::{
     thread,
 };
 
-use load::{Connecting, Limit, LoadError};
+use load::{ConnectionMode, LoadError, LoadLimit};
 
 use crate::support::{Server, plan, run, workload};
 
 fn refused(conninfo: &str, clients: u32) -> LoadError {
-    let mut plan = plan(workload(conninfo, "SELECT 1;\n", clients), Limit::Transactions(1));
+    let mut plan = plan(workload(conninfo, "SELECT 1;\n", clients), LoadLimit::Transactions(1));
     // One after the other, so that what got in is what the limit is.
-    plan.connecting = Connecting { at_once: 1, rate: None };
+    plan.connecting = ConnectionMode { at_once: 1, rate: None };
     plan.lanes = 1;
     run(&plan).expect_err("the server refuses")
 }
@@ -116,10 +116,10 @@ fn what_is_not_postgresql_is_told_apart() {
 
 #[test]
 fn a_plan_that_makes_no_sense_is_refused_before_anybody_connects() {
-    let check = |change: &dyn Fn(&mut load::Workload), expected: &str| {
+    let check = |change: &dyn Fn(&mut load::ClientGroup), expected: &str| {
         let mut workload = workload("host=/nonexistent user=a dbname=b", "SELECT 1;\n", 1);
         change(&mut workload);
-        let error = run(&plan(workload, Limit::Transactions(1))).expect_err(expected);
+        let error = run(&plan(workload, LoadLimit::Transactions(1))).expect_err(expected);
         assert!(error.to_string().contains(expected), "{error}");
     };
     check(&|workload| workload.conninfo = "port='".to_owned(), "invalid connection string");

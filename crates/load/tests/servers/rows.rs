@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use load::{Limit, Protocol, ScriptRows, fetch_rows};
+use load::{LoadLimit, Protocol, ScriptRows, fetch_rows};
 use script::{RowSource, RowSourceKind};
 
 use crate::support::{Server, plan, run, workload};
@@ -27,7 +27,7 @@ fn what_is_stored_is_the_row() {
     let csv = |query: &str| {
         let mut workload = workload(&server.conninfo(), "SELECT 1;\n", 1);
         workload.rows.push(ScriptRows::new(source(RowSourceKind::Query, "q.sql"), query));
-        fetch_rows(std::slice::from_mut(&mut workload), &load::Control::new()).expect(query);
+        fetch_rows(std::slice::from_mut(&mut workload), &load::LoadControl::new()).expect(query);
         let load::RowsContent::Csv(text) = &workload.rows[0].content else { panic!("no rows") };
         text.to_string()
     };
@@ -44,7 +44,7 @@ fn what_is_stored_is_the_row() {
             workload.protocol = protocol;
             let text = if kind == RowSourceKind::Query { query.to_owned() } else { csv(query) };
             workload.rows.push(ScriptRows::new(source(kind, "rows"), &text));
-            let plan = plan(workload, Limit::Transactions(60));
+            let plan = plan(workload, LoadLimit::Transactions(60));
             let drawn = || {
                 server.execute("TRUNCATE rows_got");
                 let outcome = run(&plan).expect("a load");
@@ -74,7 +74,7 @@ fn queries_that_give_no_rows_are_told_before_a_client_comes() {
         let mut workload = workload(&server.conninfo(), script, 1);
         workload.session.push(("search_path".to_owned(), "pg_catalog".to_owned()));
         workload.rows.push(ScriptRows::new(source(RowSourceKind::Query, "q.sql"), query));
-        let error = run(&plan(workload, Limit::Transactions(1))).expect_err(query);
+        let error = run(&plan(workload, LoadLimit::Transactions(1))).expect_err(query);
         assert_eq!(error.to_string(), expected);
         let found = error.hint().expect("a hint");
         assert!(found.contains(hint), "{found}");

@@ -9,10 +9,11 @@ use std::{
 
 use lab::{Lab, Listen, Node, NodeConfig, Settings};
 use load::{
-    Control, Event, Limit, LoadError, Outcome, Plan, Protocol, ScriptText, Syntax, WarmUp, Workload,
+    ClientGroup, LoadControl, LoadError, LoadEvent, LoadLimit, LoadOutcome, LoadPlan, LoadScript,
+    Protocol, ScriptSyntax, WarmUp,
 };
 use testing::servers;
-use wire::conninfo::{Conninfo, Given, Sources};
+use wire::conninfo::{Conninfo, GivenParameters, ParameterSources};
 
 /// A real PostgreSQL on a Unix socket and on loopback.
 pub(crate) struct Server {
@@ -101,48 +102,54 @@ impl Server {
 
 /// As `wire` resolves it with nothing from the environment.
 pub(crate) fn resolved(conninfo: &str) -> String {
-    let given = Given { dbname: Some(conninfo.to_owned()), ..Given::default() };
-    Conninfo::resolve(&given, &Sources::NOTHING).expect(conninfo).to_keyword_string()
+    let given = GivenParameters { dbname: Some(conninfo.to_owned()), ..GivenParameters::default() };
+    Conninfo::resolve(&given, &ParameterSources::NOTHING).expect(conninfo).to_keyword_string()
 }
 
 /// `clients` run `script`.
-pub(crate) fn workload(conninfo: &str, script: &str, clients: u32) -> Workload {
-    let script = ScriptText {
+pub(crate) fn workload(conninfo: &str, script: &str, clients: u32) -> ClientGroup {
+    let script = LoadScript {
         name: "test.sql".to_owned(),
         text: script.to_owned(),
         weight: 1,
-        syntax: Syntax::Current,
+        syntax: ScriptSyntax::Current,
     };
-    Workload::new("w", resolved(conninfo), vec![script], clients, Protocol::Simple)
+    ClientGroup::new("w", resolved(conninfo), vec![script], clients, Protocol::Simple)
 }
 
 /// `PGRIG_IO=epoll` runs the tests without io_uring.
-pub(crate) fn plan(workload: Workload, limit: Limit) -> Plan {
+pub(crate) fn plan(workload: ClientGroup, limit: LoadLimit) -> LoadPlan {
     let io_uring = std::env::var("PGRIG_IO").is_ok_and(|io| io == "epoll").not();
-    Plan { lanes: 2, seed: 42, interval_ms: 100, io_uring, ..Plan::new(vec![workload], limit) }
+    LoadPlan {
+        lanes: 2,
+        seed: 42,
+        interval_ms: 100,
+        io_uring,
+        ..LoadPlan::new(vec![workload], limit)
+    }
 }
 
-pub(crate) fn window(ms: u64) -> Limit {
-    Limit::Time { warm_up: WarmUp::Fixed(200), window_ms: ms }
+pub(crate) fn window(ms: u64) -> LoadLimit {
+    LoadLimit::Time { warm_up: WarmUp::Fixed(200), window_ms: ms }
 }
 
-pub(crate) fn run(plan: &Plan) -> Result<Outcome, LoadError> {
-    run_with(plan, &Control::new(), &mut |_| {})
+pub(crate) fn run(plan: &LoadPlan) -> Result<LoadOutcome, LoadError> {
+    run_with(plan, &LoadControl::new(), &mut |_| {})
 }
 
 pub(crate) fn run_with(
-    plan: &Plan,
-    control: &Control,
-    observe: &mut dyn FnMut(Event<'_>),
-) -> Result<Outcome, LoadError> {
+    plan: &LoadPlan,
+    control: &LoadControl,
+    observe: &mut dyn FnMut(LoadEvent<'_>),
+) -> Result<LoadOutcome, LoadError> {
     load::run(plan, control, Instant::now(), observe)
 }
 
 /// Runs, and keeps what was said.
-pub(crate) fn run_listening(plan: &Plan) -> (Result<Outcome, LoadError>, Vec<String>) {
+pub(crate) fn run_listening(plan: &LoadPlan) -> (Result<LoadOutcome, LoadError>, Vec<String>) {
     let mut said = Vec::new();
-    let outcome = run_with(plan, &Control::new(), &mut |event| {
-        if let Event::Message(message) = event {
+    let outcome = run_with(plan, &LoadControl::new(), &mut |event| {
+        if let LoadEvent::Message(message) = event {
             said.push(message.text);
         }
     });

@@ -1,10 +1,12 @@
 //! The verdicts that the figures give, and the rule for stopping.
 
-use record::Series;
-use record::comparison::{Instances, Metric, RareEvents, Stop, Verdict};
-use stats::equivalence::{Difference, Region};
+use record::RatioSeries;
+use record::comparison::{
+    ComparedMetric, ComparisonStop, FigureVerdict, InstanceFindings, RareEvents,
+};
+use stats::equivalence::{EquivalenceRegion, RatioConclusion};
 use stats::sequence::LookSchedule;
-use stats::{Expectation, Interval};
+use stats::{ConfidenceInterval, Expectation};
 
 use crate::pair::figure::ComparedFigure;
 
@@ -12,24 +14,24 @@ use crate::pair::figure::ComparedFigure;
 /// out 1: a difference that small is none. `floor` is a share that identical servers may differ by
 /// here: neither is a smaller difference told, nor can servers be equal within less.
 pub(crate) fn verdict(
-    metric: Metric,
-    ratio: Option<&Interval>,
+    metric: ComparedMetric,
+    ratio: Option<&ConfidenceInterval>,
     threshold: f64,
     floor: f64,
-) -> Verdict {
-    let Some(ratio) = ratio else { return Verdict::CannotTell };
-    if Region::within(threshold).judge(ratio) == Difference::Equal {
-        return if threshold >= floor { Verdict::Equal } else { Verdict::CannotTell };
+) -> FigureVerdict {
+    let Some(ratio) = ratio else { return FigureVerdict::CannotTell };
+    if EquivalenceRegion::within(threshold).judge(ratio) == RatioConclusion::Equal {
+        return if threshold >= floor { FigureVerdict::Equal } else { FigureVerdict::CannotTell };
     }
     if ratio.point.ln().abs() < floor.ln_1p() {
-        return Verdict::CannotTell;
+        return FigureVerdict::CannotTell;
     }
     let more = ratio.low > 1.0;
     let less = ratio.high < 1.0;
     match (more, less, metric.higher_is_better()) {
-        (true, _, true) | (_, true, false) => Verdict::Better,
-        (true, _, false) | (_, true, true) => Verdict::Worse,
-        (false, false, _) => Verdict::CannotTell,
+        (true, _, true) | (_, true, false) => FigureVerdict::Better,
+        (true, _, false) | (_, true, true) => FigureVerdict::Worse,
+        (false, false, _) => FigureVerdict::CannotTell,
     }
 }
 
@@ -37,7 +39,7 @@ pub(crate) fn verdict(
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoppingRule {
     /// The figures that decide.
-    pub deciding: Vec<Metric>,
+    pub deciding: Vec<ComparedMetric>,
     /// Half-width of the first one's interval, as a share.
     pub precision: f64,
     /// Differences below this share count as none.
@@ -60,7 +62,7 @@ pub(crate) const PLANNED_LOOKS: u32 = 5;
 /// What the figures of a comparison rest on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StoppingEvidence<'a> {
-    pub(crate) instances: &'a Instances,
+    pub(crate) instances: &'a InstanceFindings,
     pub(crate) rare: Option<&'a RareEvents>,
 }
 
@@ -69,8 +71,8 @@ impl StoppingRule {
     pub(crate) fn judged(
         &self,
         figures: &[ComparedFigure],
-        instances: &Instances,
-    ) -> Vec<record::comparison::Figure> {
+        instances: &InstanceFindings,
+    ) -> Vec<record::comparison::ComparisonFigure> {
         let judge = |one: &ComparedFigure| one.judged(self.threshold, &self.deciding, instances);
         figures.iter().map(judge).collect()
     }
@@ -80,7 +82,7 @@ impl StoppingRule {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RatioClaim {
     /// The metric.
-    pub metric: Metric,
+    pub metric: ComparedMetric,
     /// The workload of B, where several run together and the claim is about one of them.
     pub workload: Option<String>,
     /// The range in which the ratio is expected.
@@ -91,13 +93,14 @@ pub struct RatioClaim {
 
 impl RatioClaim {
     /// True if it holds, or does not, by these observations. Valid at every look.
-    fn is_judged(&self, series: &[Series], rare: Option<&RareEvents>) -> bool {
-        let is_meant = |one: &&Series| (one.metric, &one.workload) == (self.metric, &self.workload);
+    fn is_judged(&self, series: &[RatioSeries], rare: Option<&RareEvents>) -> bool {
+        let is_meant =
+            |one: &&RatioSeries| (one.metric, &one.workload) == (self.metric, &self.workload);
         let Some(series) = series.iter().find(is_meant) else { return false };
         let Ok(ratio) = series.ratio(LookSchedule::Any, rare, 1.0 - self.error) else {
             return false;
         };
-        !matches!(self.expect.judge(Ok(&ratio), 1), stats::Verdict::CannotTell(_))
+        !matches!(self.expect.judge(Ok(&ratio), 1), stats::ExpectationVerdict::CannotTell(_))
     }
 }
 
@@ -114,7 +117,7 @@ impl StopCondition {
     /// An interval that is this narrow, as a share of its distance from 1, tells how large a difference is.
     const RESOLVED: f64 = 1.0 / 3.0;
 
-    fn is_met(self, ratio: &Interval) -> bool {
+    fn is_met(self, ratio: &ConfidenceInterval) -> bool {
         match self {
             StopCondition::Resolved => half_width(ratio) <= Self::RESOLVED * ratio.point.ln().abs(),
             StopCondition::Excludes(bound) => !ratio.contains(bound),
@@ -124,7 +127,7 @@ impl StopCondition {
 
 impl StoppingRule {
     /// True if there are claims and these observations judge each of them.
-    pub(crate) fn are_judged(&self, series: &[Series], rare: Option<&RareEvents>) -> bool {
+    pub(crate) fn are_judged(&self, series: &[RatioSeries], rare: Option<&RareEvents>) -> bool {
         !self.claims.is_empty() && self.claims.iter().all(|claim| claim.is_judged(series, rare))
     }
 
@@ -138,12 +141,12 @@ impl StoppingRule {
         figures: &[ComparedFigure],
         basis: StoppingEvidence<'_>,
         are_others_due: bool,
-    ) -> Option<Stop> {
+    ) -> Option<ComparisonStop> {
         let instances = basis.instances;
         let of = |metric| figures.iter().find(|one| one.metric == metric)?.ratio;
         let ratio = of(*self.deciding.first()?)?;
         if let Some(until) = self.until {
-            return until.is_met(&ratio).then_some(Stop::Decided);
+            return until.is_met(&ratio).then_some(ComparisonStop::Decided);
         }
         // What has not been seen yet may still come.
         if !self.is_excluded(figures, basis) {
@@ -151,16 +154,17 @@ impl StoppingRule {
         }
         let is_complete = self.deciding.iter().all(|one| of(*one).is_some()) || !are_others_due;
         if half_width(&ratio) <= self.precision && is_complete {
-            return Some(Stop::Precision);
+            return Some(ComparisonStop::Precision);
         }
-        let region = Region::within(self.threshold);
-        let is_decided = |metric: Metric| {
+        let region = EquivalenceRegion::within(self.threshold);
+        let is_decided = |metric: ComparedMetric| {
             let Some(ratio) = of(metric) else { return false };
             let verdict = verdict(metric, Some(&ratio), self.threshold, instances.floor(metric));
-            region.judge(&ratio) != Difference::CannotTell && verdict != Verdict::CannotTell
+            region.judge(&ratio) != RatioConclusion::CannotTell
+                && verdict != FigureVerdict::CannotTell
         };
         let are_all = || self.deciding.iter().all(|metric| is_decided(*metric));
-        (self.by_threshold && are_all()).then_some(Stop::Decided)
+        (self.by_threshold && are_all()).then_some(ComparisonStop::Decided)
     }
 }
 
@@ -171,8 +175,8 @@ impl StoppingRule {
         figures: &[ComparedFigure],
         StoppingEvidence { rare, .. }: StoppingEvidence<'_>,
     ) -> bool {
-        let throughput = figures.iter().find(|one| one.metric == Metric::Throughput);
-        let ratio = throughput.filter(|_| self.deciding.contains(&Metric::Throughput));
+        let throughput = figures.iter().find(|one| one.metric == ComparedMetric::Throughput);
+        let ratio = throughput.filter(|_| self.deciding.contains(&ComparedMetric::Throughput));
         let (Some(ratio), Some(rare)) = (ratio.and_then(|one| one.ratio), rare) else {
             return true;
         };
@@ -185,54 +189,54 @@ impl StoppingRule {
 }
 
 /// Half the width of a ratio's interval, as a share of 1.
-pub(crate) fn half_width(ratio: &Interval) -> f64 {
+pub(crate) fn half_width(ratio: &ConfidenceInterval) -> f64 {
     (ratio.high / ratio.low).ln() / 2.0
 }
 
 #[cfg(test)]
 mod tests {
-    use record::comparison::{Renewal, SideStandstills};
+    use record::comparison::{ServerRenewal, SideStandstills};
 
     use super::*;
 
-    fn interval(low: f64, high: f64) -> Interval {
-        Interval { low, high, ..Interval::exact((low * high).sqrt(), 30) }
+    fn interval(low: f64, high: f64) -> ConfidenceInterval {
+        ConfidenceInterval { low, high, ..ConfidenceInterval::exact((low * high).sqrt(), 30) }
     }
 
     #[test]
     fn verdicts() {
-        use Metric::{P99, Throughput};
+        use ComparedMetric::{P99, Throughput};
         let check_floor = |metric, low, high, floor, expected| {
             let seen = verdict(metric, Some(&interval(low, high)), 0.03, floor);
             assert_eq!(seen, expected, "{metric:?} [{low}, {high}], floor {floor}");
         };
         let check = |metric, low, high, expected| check_floor(metric, low, high, 0.005, expected);
-        check_floor(Throughput, 1.002, 1.036, 0.03, Verdict::CannotTell);
-        check_floor(Throughput, 0.99, 1.01, 0.04, Verdict::CannotTell);
-        check_floor(Throughput, 0.90, 0.96, 0.03, Verdict::Worse);
-        check(Throughput, 1.01, 1.08, Verdict::Better);
-        check(Throughput, 0.90, 0.96, Verdict::Worse);
-        check(P99, 1.02, 1.20, Verdict::Worse);
-        check(P99, 0.80, 0.90, Verdict::Better);
-        check(Throughput, 0.98, 1.02, Verdict::Equal);
-        check(Throughput, 1.005, 1.02, Verdict::Equal);
-        check(Throughput, 0.95, 1.01, Verdict::CannotTell);
-        check(Throughput, 0.5, 2.0, Verdict::CannotTell);
-        assert_eq!(verdict(Throughput, None, 0.03, 0.0), Verdict::CannotTell);
+        check_floor(Throughput, 1.002, 1.036, 0.03, FigureVerdict::CannotTell);
+        check_floor(Throughput, 0.99, 1.01, 0.04, FigureVerdict::CannotTell);
+        check_floor(Throughput, 0.90, 0.96, 0.03, FigureVerdict::Worse);
+        check(Throughput, 1.01, 1.08, FigureVerdict::Better);
+        check(Throughput, 0.90, 0.96, FigureVerdict::Worse);
+        check(P99, 1.02, 1.20, FigureVerdict::Worse);
+        check(P99, 0.80, 0.90, FigureVerdict::Better);
+        check(Throughput, 0.98, 1.02, FigureVerdict::Equal);
+        check(Throughput, 1.005, 1.02, FigureVerdict::Equal);
+        check(Throughput, 0.95, 1.01, FigureVerdict::CannotTell);
+        check(Throughput, 0.5, 2.0, FigureVerdict::CannotTell);
+        assert_eq!(verdict(Throughput, None, 0.03, 0.0), FigureVerdict::CannotTell);
     }
 
     #[test]
     fn it_stops_when_asked_precision_or_threshold_is_reached() {
-        let figures = |tps: Interval, p99: Option<Interval>| {
+        let figures = |tps: ConfidenceInterval, p99: Option<ConfidenceInterval>| {
             let figure = |metric, ratio| ComparedFigure {
                 metric,
                 sides: [1.0, 1.0],
                 ratio,
                 is_background: false,
             };
-            vec![figure(Metric::Throughput, Some(tps)), figure(Metric::P99, p99)]
+            vec![figure(ComparedMetric::Throughput, Some(tps)), figure(ComparedMetric::P99, p99)]
         };
-        let deciding = || Metric::DECIDING.to_vec();
+        let deciding = || ComparedMetric::DECIDING.to_vec();
         let rule = |by_threshold| StoppingRule {
             deciding: deciding(),
             precision: 0.01,
@@ -244,7 +248,8 @@ mod tests {
             horizon_s: None,
         };
         let check_due = |by_threshold, tps, p99, is_due, expected| {
-            let instances = Instances { renewal: Renewal::Shared, ..Instances::default() };
+            let instances =
+                InstanceFindings { renewal: ServerRenewal::Shared, ..InstanceFindings::default() };
             let basis = StoppingEvidence { instances: &instances, rare: None };
             let seen = rule(by_threshold).stops(&figures(tps, p99), basis, is_due);
             assert_eq!(seen, expected);
@@ -258,55 +263,60 @@ mod tests {
             interval(0.85, 0.94),
             interval(0.9, 1.1),
         );
-        check(false, narrow, None, Some(Stop::Precision));
+        check(false, narrow, None, Some(ComparisonStop::Precision));
         check_due(false, narrow, None, true, None);
-        check_due(false, narrow, Some(wide), true, Some(Stop::Precision));
+        check_due(false, narrow, Some(wide), true, Some(ComparisonStop::Precision));
         check(false, within, Some(within), None);
-        check(true, within, Some(within), Some(Stop::Decided));
-        check(true, beyond, Some(within), Some(Stop::Decided));
+        check(true, within, Some(within), Some(ComparisonStop::Decided));
+        check(true, beyond, Some(within), Some(ComparisonStop::Decided));
         check(true, beyond, Some(wide), None);
         check(true, beyond, None, None);
         check(true, wide, Some(within), None);
         // There is no figure of p99 before a segment has enough transactions.
-        let instances = Instances { renewal: Renewal::Shared, ..Instances::default() };
+        let instances =
+            InstanceFindings { renewal: ServerRenewal::Shared, ..InstanceFindings::default() };
         let basis = StoppingEvidence { instances: &instances, rare: None };
         let early = rule(true).stops(&figures(within, None)[..1], basis, true);
         assert_eq!(early, None);
         // Identical servers may differ by more than the threshold until they were restarted often enough.
         let restarted = |segments, threshold, expected| {
-            let instances =
-                Instances { renewal: Renewal::Restarted, segments, ..Instances::default() };
+            let instances = InstanceFindings {
+                renewal: ServerRenewal::Restarted,
+                segments,
+                ..InstanceFindings::default()
+            };
             let rule = StoppingRule { threshold, precision: 0.001, ..rule(true) };
             let basis = StoppingEvidence { instances: &instances, rare: None };
             let seen = rule.stops(&figures(narrow, Some(narrow)), basis, false);
             assert_eq!(seen, expected, "{segments} {threshold}");
         };
         restarted(5, 0.01, None);
-        restarted(9, 0.01, Some(Stop::Decided));
+        restarted(9, 0.01, Some(ComparisonStop::Decided));
         // Servers that worked for 50 s do not exclude that they stand still; ones that did for 200 s do.
         let worked = |worked_s: f64, tps, expected| {
             let of = SideStandstills { worked_s, ..SideStandstills::default() };
             let rare = RareEvents { standstills: [of; 2], ..RareEvents::default() };
-            let instances = Instances { renewal: Renewal::Shared, ..Instances::default() };
+            let instances =
+                InstanceFindings { renewal: ServerRenewal::Shared, ..InstanceFindings::default() };
             let basis = StoppingEvidence { instances: &instances, rare: Some(&rare) };
             let rule = StoppingRule { threshold: 0.03, ..rule(true) };
             let seen = rule.stops(&figures(tps, Some(narrow)), basis, false);
             assert_eq!(seen, expected, "{worked_s}");
         };
         worked(50.0, narrow, None);
-        worked(200.0, narrow, Some(Stop::Precision));
+        worked(200.0, narrow, Some(ComparisonStop::Precision));
         worked(30.0, beyond, None);
-        worked(100.0, beyond, Some(Stop::Decided));
+        worked(100.0, beyond, Some(ComparisonStop::Decided));
         let until = |until, tps, expected| {
             let rule = StoppingRule { until: Some(until), ..rule(false) };
-            let basis = StoppingEvidence { instances: &Instances::default(), rare: None };
+            let basis = StoppingEvidence { instances: &InstanceFindings::default(), rare: None };
             let seen = rule.stops(&figures(tps, None), basis, false);
             assert_eq!(seen, expected, "{until:?}");
         };
-        until(StopCondition::Excludes(0.975), narrow, Some(Stop::Decided));
+        until(StopCondition::Excludes(0.975), narrow, Some(ComparisonStop::Decided));
         until(StopCondition::Excludes(0.975), within, None);
         until(StopCondition::Resolved, beyond, None);
-        until(StopCondition::Resolved, interval(0.88, 0.91), Some(Stop::Decided));
+        until(StopCondition::Resolved, interval(0.88, 0.91), Some(ComparisonStop::Decided));
     }
 
     #[test]
@@ -314,14 +324,14 @@ mod tests {
         let series = |metric, ratio: f64| {
             let below: Vec<f64> = (0..8).map(|i| 100.0 + f64::from(i % 3)).collect();
             let above = below.iter().enumerate().map(|(i, one)| ratio * one + (i % 2) as f64);
-            Series::new(metric, above.collect(), below)
+            RatioSeries::new(metric, above.collect(), below)
         };
-        let seen = [series(Metric::Throughput, 2.0), series(Metric::P50, 1.0)];
+        let seen = [series(ComparedMetric::Throughput, 2.0), series(ComparedMetric::P50, 1.0)];
         let claim = |metric, expect, error| RatioClaim { metric, workload: None, expect, error };
         let at_least = Expectation::AtLeast;
         let check = |claims: Vec<RatioClaim>, expected: bool| {
             let rule = StoppingRule {
-                deciding: Metric::DECIDING.to_vec(),
+                deciding: ComparedMetric::DECIDING.to_vec(),
                 precision: 0.01,
                 threshold: 0.05,
                 by_threshold: false,
@@ -333,18 +343,19 @@ mod tests {
             assert_eq!(rule.are_judged(&seen, None), expected, "{claims:?}");
         };
         check(vec![], false);
-        check(vec![claim(Metric::Throughput, at_least(1.14), 0.05)], true);
-        check(vec![claim(Metric::Throughput, Expectation::AtMost(1.14), 0.05)], true);
-        check(vec![claim(Metric::Throughput, at_least(2.005), 0.05)], false);
+        check(vec![claim(ComparedMetric::Throughput, at_least(1.14), 0.05)], true);
+        check(vec![claim(ComparedMetric::Throughput, Expectation::AtMost(1.14), 0.05)], true);
+        check(vec![claim(ComparedMetric::Throughput, at_least(2.005), 0.05)], false);
         // The same observations at a smaller error, and a figure that is not there.
-        check(vec![claim(Metric::Throughput, at_least(1.98), 0.05)], true);
-        check(vec![claim(Metric::Throughput, at_least(1.98), 1e-6)], false);
-        check(vec![claim(Metric::P99, at_least(0.5), 0.05)], false);
-        let both = [1.14, 1.005].map(|bound| claim(Metric::Throughput, at_least(bound), 0.05));
+        check(vec![claim(ComparedMetric::Throughput, at_least(1.98), 0.05)], true);
+        check(vec![claim(ComparedMetric::Throughput, at_least(1.98), 1e-6)], false);
+        check(vec![claim(ComparedMetric::P99, at_least(0.5), 0.05)], false);
+        let both =
+            [1.14, 1.005].map(|bound| claim(ComparedMetric::Throughput, at_least(bound), 0.05));
         check(both.to_vec(), true);
         let one_open = [
-            claim(Metric::Throughput, at_least(1.14), 0.05),
-            claim(Metric::P50, at_least(1.005), 0.05),
+            claim(ComparedMetric::Throughput, at_least(1.14), 0.05),
+            claim(ComparedMetric::P50, at_least(1.005), 0.05),
         ];
         check(one_open.to_vec(), false);
     }
@@ -359,7 +370,7 @@ mod tests {
             radius * (std::f64::consts::TAU * prng.unit()).cos()
         };
         let claim = RatioClaim {
-            metric: Metric::Throughput,
+            metric: ComparedMetric::Throughput,
             workload: None,
             expect: Expectation::MoreThan(1.0),
             error: 0.05,
@@ -371,7 +382,8 @@ mod tests {
                 let common = 1.0 + 0.2 * normal();
                 below.push(1e4 * common.max(0.1));
                 above.push(1e4 * common.max(0.1) * (0.015 * normal() + 0.05 * normal()).exp());
-                let seen = [Series::new(Metric::Throughput, above.clone(), below.clone())];
+                let seen =
+                    [RatioSeries::new(ComparedMetric::Throughput, above.clone(), below.clone())];
                 claim.is_judged(&seen, None)
             })
         });

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use load::Workload;
-use record::comparison::{FailOn, Floor, Metric};
+use load::ClientGroup;
+use record::comparison::{ComparedMetric, FailOn, NoiseFloor};
 
 use crate::pair::answer::{StopCondition, StoppingRule};
 use crate::pair::error::PairError;
@@ -19,7 +19,7 @@ pub struct ComparisonOptions {
     /// Compare A with a copy of itself.
     pub is_self: bool,
     /// The figures that decide; none for the usual ones.
-    pub decides: Vec<Metric>,
+    pub decides: Vec<ComparedMetric>,
     /// What fails the comparison, for the record.
     pub fail_on: Option<FailOn>,
     /// Stop when the interval of the first figure that decides is as narrow as this on either side,
@@ -49,7 +49,7 @@ pub struct ComparisonOptions {
     /// The sides that are sampled, so that their slow transactions are attributed to causes.
     pub tail: [bool; 2],
     /// The known difference between identical servers on this machine.
-    pub floor: Floor,
+    pub floor: NoiseFloor,
     /// Of the order of blocks and of the keys.
     pub seed: u64,
     /// The share of production's time that the statements of each script take there, by the script's name; empty where
@@ -66,7 +66,7 @@ pub struct ComparisonOptions {
 impl ComparisonOptions {
     /// What is asked of two sides that are loaded by `lanes` threads.
     #[must_use]
-    pub fn plan(&self, workloads: [Vec<Workload>; 2], lanes: u32) -> PairPlan {
+    pub fn plan(&self, workloads: [Vec<ClientGroup>; 2], lanes: u32) -> PairPlan {
         let ComparisonOptions {
             precision,
             threshold,

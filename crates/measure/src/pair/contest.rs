@@ -5,8 +5,12 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-use load::{Control, Fleet, Limit, Plan, Urgency, WarmUp, WorkRecord, Workload};
-use record::comparison::{Floor, Instances, Look, Metric, Renewal, WorkComparison};
+use load::{
+    ClientGroup, LaneFleet, LoadControl, LoadLimit, LoadPlan, StopUrgency, WarmUp, WorkRecord,
+};
+use record::comparison::{
+    ComparedMetric, InstanceFindings, InterimLook, NoiseFloor, ServerRenewal, WorkComparison,
+};
 use server::Client;
 use stats::sequence::OBSERVATIONS_MIN;
 
@@ -47,7 +51,7 @@ pub trait ComparedPair {
     fn sides(&self) -> [&dyn ComparedSide; 2];
 
     /// The kind of renewal that [`ComparedPair::renew`] makes.
-    fn renewal(&self) -> Renewal;
+    fn renewal(&self) -> ServerRenewal;
 
     /// Makes new instances of both sides' servers, as [`ComparedPair::renewal`] says. `is_exchanged` says
     /// whether B is to have the files that were A's in the beginning, where sides exchange them.
@@ -60,8 +64,8 @@ pub trait ComparedPair {
 /// Two sides, and when to stop: a [`crate::PairPlan`] under way.
 pub(crate) struct PairContest<'a> {
     pub(crate) arena: &'a mut dyn ComparedPair,
-    pub(crate) workloads: [Vec<Workload>; 2],
-    pub(crate) floor: Floor,
+    pub(crate) workloads: [Vec<ClientGroup>; 2],
+    pub(crate) floor: NoiseFloor,
     /// From one restart to the next, where that was asked for.
     pub(crate) segment: Option<Duration>,
     pub(crate) lanes: u32,
@@ -73,7 +77,7 @@ pub(crate) struct PairContest<'a> {
     pub(crate) has_profile: bool,
     pub(crate) tail: [bool; 2],
     pub(crate) max_time: Duration,
-    pub(crate) control: &'a Control,
+    pub(crate) control: &'a LoadControl,
     /// Scripts of a mixed load get a verdict each.
     pub(crate) has_statements: bool,
     /// The share of production's time that each script has there, by its name.
@@ -96,9 +100,9 @@ pub struct PairProgress<'a> {
     /// The figures of these pairs.
     pub figures: &'a [ComparedFigure],
     /// The ratios so far, the last segment's included.
-    pub looks: &'a [Look],
+    pub looks: &'a [InterimLook],
     /// The differences between the servers' instances.
-    pub instances: &'a Instances,
+    pub instances: &'a InstanceFindings,
     /// Since measuring began.
     pub seconds: f64,
 }
@@ -194,7 +198,7 @@ impl PairContest<'_> {
         let workloads = &self.workloads[side];
         let window_ms = pilot_ms(self.max_time, length_ms);
         let mut plan = self.plan(workloads.clone(), SLICE_MS);
-        plan.limit = Limit::Time { warm_up: WarmUp::Fixed(WARM_MS), window_ms };
+        plan.limit = LoadLimit::Time { warm_up: WarmUp::Fixed(WARM_MS), window_ms };
         let (outcome, first) = self.load_alone(side, &plan)?;
         // How long transactions wait for a client is no property of blocks.
         let took = workloads.iter().zip(&outcome.workloads).map(|(workload, result)| {
@@ -221,7 +225,7 @@ impl PairContest<'_> {
     /// One transaction of each client.
     fn slow_pilot(&self, side: usize) -> Result<Pilot, PairError> {
         let mut plan = self.plan(self.workloads[side].clone(), 1_000);
-        plan.limit = Limit::Transactions(1);
+        plan.limit = LoadLimit::Transactions(1);
         let (outcome, first) = self.load_alone(side, &plan)?;
         let means = outcome.workloads.iter().map(|result| result.latency.mean_ns());
         match means.reduce(|one, other| Some(one?.max(other?))).flatten() {
@@ -234,7 +238,12 @@ impl PairContest<'_> {
     }
 
     /// A side of which no transaction ended well: its server ended the clients, or the script fails on it.
-    pub(crate) fn failing(&self, side: usize, outcome: &load::Outcome, why: String) -> PairError {
+    pub(crate) fn failing(
+        &self,
+        side: usize,
+        outcome: &load::LoadOutcome,
+        why: String,
+    ) -> PairError {
         let side = self.arena.sides()[side].name().to_owned();
         let mut errors = outcome.workloads.iter().flat_map(|one| one.counts_total.errors.keys());
         // Connection exceptions, and operator intervention that ends a session.
@@ -248,11 +257,11 @@ impl PairContest<'_> {
     pub(crate) fn load_alone(
         &self,
         side: usize,
-        plan: &Plan,
-    ) -> Result<(load::Outcome, Option<String>), PairError> {
+        plan: &LoadPlan,
+    ) -> Result<(load::LoadOutcome, Option<String>), PairError> {
         let load = PreparedLoad::new(plan, Instant::now(), Vec::new());
-        let measured = load.run(Fleet::Threads, self.control, &mut []);
-        if self.control.urgency() != Urgency::None {
+        let measured = load.run(LaneFleet::Threads, self.control, &mut []);
+        if self.control.urgency() != StopUrgency::None {
             return Err(PairError::Interrupted { doing: "loading the servers" });
         }
         let side = self.arena.sides()[side].name().to_owned();
@@ -280,7 +289,7 @@ impl PairContest<'_> {
     }
 
     /// About how long it takes until a figure has an interval here, in seconds.
-    pub(crate) fn needs_s(&self, metric: Metric, shape: BlockShape) -> f64 {
+    pub(crate) fn needs_s(&self, metric: ComparedMetric, shape: BlockShape) -> f64 {
         let octet_s = shape.octet_s();
         let segment_s = self.segment_s(octet_s, RESTART_S);
         let with_restart_s = segment_s + RESTART_S;
@@ -298,14 +307,14 @@ impl PairContest<'_> {
         pilot_s + intervals.max(transactions / (shape.tps * observed).max(1e-9))
     }
 
-    pub(crate) fn plan(&self, workloads: Vec<Workload>, interval_ms: u64) -> Plan {
-        Plan {
+    pub(crate) fn plan(&self, workloads: Vec<ClientGroup>, interval_ms: u64) -> LoadPlan {
+        LoadPlan {
             lanes: self.lanes,
             seed: self.seed,
             drain_ms: Some(10_000),
             interval_ms,
             work: WorkRecord::Tags,
-            ..Plan::new(workloads, Limit::Transactions(1))
+            ..LoadPlan::new(workloads, LoadLimit::Transactions(1))
         }
     }
 }

@@ -3,11 +3,17 @@
 use std::time::{Duration, Instant};
 
 use lab::machine::CpuTime;
-use load::{Blocks, Control, End, Fleet, Limit, Plan, Urgency, WarmUp, WorkloadWork};
-use record::comparison::{Look, Metric, OCTET_PAIRS, PlannedLooks, Renewal, Shown, Stop};
-use record::{Conditions, Generator, WorkloadResult};
+use load::{
+    BlockSchedule, LaneFleet, LoadControl, LoadEnd, LoadLimit, LoadPlan, StopUrgency, WarmUp,
+    WorkloadWork,
+};
+use record::comparison::{
+    ComparedMetric, ComparisonStop, InterimLook, OCTET_PAIRS, PairResults, PlannedLooks,
+    ServerRenewal,
+};
+use record::{GeneratorCost, MeasuringConditions, WorkloadResult};
 use stats::sequence::{self, LookSchedule, OBSERVATIONS_MIN};
-use tail::Tail;
+use tail::SlowTransactions;
 
 use crate::loading::{LoadMeasurement, PreparedLoad};
 use crate::pair::answer::{PLANNED_LOOKS, StoppingEvidence};
@@ -21,7 +27,7 @@ use crate::pair::figure::{self, ComparedFigure, Confidence};
 use crate::pair::instances::{self, RestartCost};
 use crate::pair::measurement::PairMeasurement;
 use crate::pair::meter::{ResourceMeter, SessionLife};
-use crate::pair::observation::{self, Octet, Segment};
+use crate::pair::observation::{self, BlockOctet, RestartSegment};
 use crate::pair::pilot::BlockShape;
 use crate::pair::profile::{self, Profiler};
 use crate::pair::schedule;
@@ -62,11 +68,12 @@ impl PairContest<'_> {
             statements,
             ..
         } = course;
-        let is_complete = is_complete && !matches!(stop, Stop::Died | Stop::Interrupted);
+        let is_complete =
+            is_complete && !matches!(stop, ComparisonStop::Died | ComparisonStop::Interrupted);
         let PairMeasurement { mut shown, lost, .. } = course.found;
         let missed = self.missed_rates(&figures, backlog);
         conditions.is_rate_missed = !missed.is_empty();
-        if has_same_scripts(&self.workloads) && self.arena.renewal() != Renewal::Shared {
+        if has_same_scripts(&self.workloads) && self.arena.renewal() != ServerRenewal::Shared {
             let texts = StatementTexts::of(&self.workloads[0]);
             for (position, (a, b)) in work[0].iter().zip(&work[1]).enumerate() {
                 compare_tags(position, &texts, [a, b], &mut shown.work);
@@ -84,7 +91,7 @@ impl PairContest<'_> {
         conditions.failed_share_max = a.max(b);
         let [a, b] = &failures;
         conditions.failed_difference =
-            stats::failed_share::difference(a, b, Conditions::FAILED_CONFIDENCE);
+            stats::failed_share::difference(a, b, MeasuringConditions::FAILED_CONFIDENCE);
         let names = self.arena.sides().map(ComparedSide::name);
         shown.doubts.extend(doubts::doubts(&octets, names, &conditions));
         shown.doubts.extend(doubts::of_tidying(names, shown.instances.tidy_s));
@@ -92,7 +99,7 @@ impl PairContest<'_> {
         shown.doubts.extend(shown.identical.as_ref().and_then(doubts::of_identical));
         shown.doubts.extend(missed);
         shown.doubts.extend(lost.clone());
-        let cpu = figures.iter().find(|figure| figure.metric == Metric::Cpu);
+        let cpu = figures.iter().find(|figure| figure.metric == ComparedMetric::Cpu);
         if let (Some(profile), Some(cpu)) = (&mut shown.profile, cpu) {
             for (folded, cpu_us) in profile.folded.iter_mut().zip(cpu.sides) {
                 *folded = profile::scaled(folded, cpu_us * 1e3);
@@ -100,15 +107,15 @@ impl PairContest<'_> {
         }
         let seconds = began.elapsed().as_secs_f64();
         // Servers that end because the user has asked for it did not die.
-        if stop == Stop::Died && self.control.urgency() != Urgency::None {
-            stop = Stop::Interrupted;
+        if stop == ComparisonStop::Died && self.control.urgency() != StopUrgency::None {
+            stop = ComparisonStop::Interrupted;
         }
         let crashes = match stop {
-            Stop::Interrupted => Vec::new(),
+            ComparisonStop::Interrupted => Vec::new(),
             _ => watched.end(self.arena.sides()),
         };
         if !crashes.is_empty() {
-            stop = Stop::Died;
+            stop = ComparisonStop::Died;
         }
         let threshold = self.rule.threshold;
         let judged = self.rule.judged(&figures, &shown.instances).into_iter();
@@ -125,7 +132,7 @@ impl PairContest<'_> {
             }
             all
         });
-        let shown = Shown {
+        let shown = PairResults {
             pairs: pairs(&segments),
             seconds,
             stop,
@@ -146,7 +153,7 @@ impl PairContest<'_> {
     }
 
     /// The servers of a segment's load whose slow transactions are attributed to causes.
-    fn sampled<'s>(&'s self, plan: &'s Plan, warm_blocks: usize) -> Vec<SampledServer<'s>> {
+    fn sampled<'s>(&'s self, plan: &'s LoadPlan, warm_blocks: usize) -> Vec<SampledServer<'s>> {
         let sides = self.arena.sides();
         let of_side = |side: usize| {
             let workloads = &self.workloads[side];
@@ -186,7 +193,7 @@ impl PairContest<'_> {
         figures: &[ComparedFigure],
         backlog: [UnstartedTransactions; 2],
     ) -> Vec<String> {
-        let throughput = figures.iter().find(|figure| figure.metric == Metric::Throughput);
+        let throughput = figures.iter().find(|figure| figure.metric == ComparedMetric::Throughput);
         let missed = throughput.into_iter().flat_map(|figure| {
             let sides = self.arena.sides().into_iter().zip(&self.workloads);
             sides.zip(figure.sides).zip(backlog).filter_map(|(((side, workloads), tps), backlog)| {
@@ -222,13 +229,13 @@ pub(crate) struct ContestRun<'c, 'a> {
     pub(crate) shape: BlockShape,
     began: Instant,
     confidence: Confidence,
-    conditions: Conditions,
+    conditions: MeasuringConditions,
     pub(crate) waits: [waits::Counts; 2],
-    pub(crate) octets: Vec<Octet>,
+    pub(crate) octets: Vec<BlockOctet>,
     /// The segments, each as one.
-    units: Vec<Octet>,
+    units: Vec<BlockOctet>,
     /// The segment under way.
-    pub(crate) under_way: Segment,
+    pub(crate) under_way: RestartSegment,
     pub(crate) cost: RestartCost,
     /// What passed before the segment under way, warming up included, in seconds.
     between_s: f64,
@@ -245,7 +252,7 @@ pub(crate) struct ContestRun<'c, 'a> {
     /// Every transaction so far ended well: the tags of its statements say what the tables hold.
     pub(crate) is_complete: bool,
     /// The segments, each measured from one restart to the next, warm-up left out.
-    pub(crate) segments: Vec<Segment>,
+    pub(crate) segments: Vec<RestartSegment>,
     /// The figures of all segments together.
     figures: Vec<ComparedFigure>,
     found: PairMeasurement,
@@ -265,11 +272,14 @@ impl<'c, 'a> ContestRun<'c, 'a> {
                 other: CONFIDENCE,
                 looks: LookSchedule::Any,
             },
-            conditions: Conditions { cores: is_here.then_some(cores), ..Conditions::default() },
+            conditions: MeasuringConditions {
+                cores: is_here.then_some(cores),
+                ..MeasuringConditions::default()
+            },
             waits: Default::default(),
             octets: Vec::new(),
             units: Vec::new(),
-            under_way: Segment::default(),
+            under_way: RestartSegment::default(),
             cost: RestartCost::default(),
             between_s: WARM_MS as f64 / 1e3,
             oldest_s: 0.0,
@@ -290,13 +300,16 @@ impl<'c, 'a> ContestRun<'c, 'a> {
     }
 
     /// Segment after segment, until the rule says that it is enough.
-    fn segments(&mut self, observe: &mut dyn FnMut(PairEvent<'_>)) -> Result<Stop, PairError> {
+    fn segments(
+        &mut self,
+        observe: &mut dyn FnMut(PairEvent<'_>),
+    ) -> Result<ComparisonStop, PairError> {
         for number in 0.. {
-            if self.contest.control.urgency() != Urgency::None {
-                return Ok(Stop::Interrupted);
+            if self.contest.control.urgency() != StopUrgency::None {
+                return Ok(ComparisonStop::Interrupted);
             }
             if self.octets_in(self.left().as_secs_f64() - self.between_s) < 1 {
-                return Ok(Stop::Time);
+                return Ok(ComparisonStop::Time);
             }
             let ended = Instant::now();
             let is_exchanged = self.is_exchanged(number);
@@ -316,9 +329,10 @@ impl<'c, 'a> ContestRun<'c, 'a> {
             }
             let octets = self.octets_in(self.left().as_secs_f64() - led_in_and_out_s);
             if octets < 1 {
-                return Ok(Stop::Time);
+                return Ok(ComparisonStop::Time);
             }
-            self.under_way = Segment { is_exchanged, planned: octets, ..Segment::default() };
+            self.under_way =
+                RestartSegment { is_exchanged, planned: octets, ..RestartSegment::default() };
             let stop = match self.shape.turn {
                 None => self.segment(number, octets),
                 Some(transactions) => self.turns(number, octets, transactions),
@@ -334,7 +348,7 @@ impl<'c, 'a> ContestRun<'c, 'a> {
                 return Ok(stop);
             }
         }
-        Ok(Stop::Time)
+        Ok(ComparisonStop::Time)
     }
 
     /// Number of octets of a segment that fit into so many seconds.
@@ -369,7 +383,7 @@ impl<'c, 'a> ContestRun<'c, 'a> {
         let segments = self.segments_left();
         let of_octets = self.shape.variance_s? / self.segment_s();
         let spread = (self.contest.floor.spread(metric).powi(2) + of_octets).sqrt();
-        if metric != Metric::Throughput || segments < OBSERVATIONS_MIN {
+        if metric != ComparedMetric::Throughput || segments < OBSERVATIONS_MIN {
             return None;
         }
         let planned = self.found.shown.planned.map(|planned| planned.of);
@@ -411,7 +425,7 @@ impl<'c, 'a> ContestRun<'c, 'a> {
     /// True if the sides have exchanged their files in this segment: in one of two, at random.
     fn is_exchanged(&self, number: u64) -> bool {
         let pair = stats::mix(self.contest.seed.wrapping_add(number / 2));
-        self.contest.arena.renewal() == Renewal::Exchanged && (number + pair) % 2 == 1
+        self.contest.arena.renewal() == ServerRenewal::Exchanged && (number + pair) % 2 == 1
     }
 
     /// Vacuum and checkpoint, then new instances.
@@ -430,10 +444,10 @@ impl<'c, 'a> ContestRun<'c, 'a> {
 
     /// The way in which the contest stops at an error. The measurements until then count if there is an
     /// interval.
-    fn stopped(&mut self, error: PairError) -> Result<Stop, PairError> {
+    fn stopped(&mut self, error: PairError) -> Result<ComparisonStop, PairError> {
         // What ends because the user asked for it has not failed.
-        if self.contest.control.urgency() != Urgency::None {
-            return Ok(Stop::Interrupted);
+        if self.contest.control.urgency() != StopUrgency::None {
+            return Ok(ComparisonStop::Interrupted);
         }
         if self.figures.iter().all(|figure| figure.ratio.is_none()) {
             // Both sides have stood their pilots: whatever ends them now is no mistake in what was asked for.
@@ -452,11 +466,11 @@ impl<'c, 'a> ContestRun<'c, 'a> {
             }
             error => format!("it ended after {pairs}: {error}"),
         });
-        Ok(Stop::Died)
+        Ok(ComparisonStop::Died)
     }
 
     /// One load of both sides in turn.
-    fn segment(&mut self, number: u64, octets: usize) -> Result<Option<Stop>, PairError> {
+    fn segment(&mut self, number: u64, octets: usize) -> Result<Option<ComparisonStop>, PairError> {
         // Each side has two blocks at least.
         let warm_blocks = (WARM_MS.div_ceil(self.shape.length_ms) as usize).max(4);
         let plan = self.plan(number, warm_blocks, octets);
@@ -466,9 +480,9 @@ impl<'c, 'a> ContestRun<'c, 'a> {
         let of_a = workloads[0].len();
         let clients: [Vec<u32>; 2] =
             workloads.each_ref().map(|side| side.iter().map(|one| one.clients).collect());
-        let own = Control::new();
+        let own = LoadControl::new();
         let mut blocks = 0;
-        let mut octet = Octet::default();
+        let mut octet = BlockOctet::default();
         let mut stop = None;
         let mut first = None;
         let profiler = self.profiler(number)?;
@@ -478,21 +492,21 @@ impl<'c, 'a> ContestRun<'c, 'a> {
         let watch = WaitSampler::new(sides, plan.seed);
         let sampled = self.contest.sampled(&plan, warm_blocks);
         let load = PreparedLoad::new(&plan, Instant::now(), sampled);
-        let mut watch_blocks = |event: &load::Event<'_>| {
-            if self.contest.control.urgency() != Urgency::None && stop.is_none() {
-                stop = Some(Stop::Interrupted);
+        let mut watch_blocks = |event: &load::LoadEvent<'_>| {
+            if self.contest.control.urgency() != StopUrgency::None && stop.is_none() {
+                stop = Some(ComparisonStop::Interrupted);
                 own.interrupt();
             }
             match event {
                 // A client ends: the rest of the segment would compare fewer clients with more.
-                load::Event::Message(message) if message.level == load::Level::Error => {
+                load::LoadEvent::Message(message) if message.level == load::MessageLevel::Error => {
                     first.get_or_insert_with(|| message.text.clone());
                     if stop.is_none() {
-                        stop = Some(Stop::Died);
+                        stop = Some(ComparisonStop::Died);
                         own.interrupt();
                     }
                 }
-                load::Event::Interval(cells) if stop.is_none() => {
+                load::LoadEvent::Interval(cells) if stop.is_none() => {
                     blocks += 1;
                     if blocks <= warm_blocks {
                         if blocks == warm_blocks {
@@ -521,7 +535,7 @@ impl<'c, 'a> ContestRun<'c, 'a> {
                 _ => {}
             }
         };
-        let measured = load.run(Fleet::Threads, &own, &mut [&mut watch_blocks]);
+        let measured = load.run(LaneFleet::Threads, &own, &mut [&mut watch_blocks]);
         for (sum, counts) in self.waits.iter_mut().zip(watch.end()) {
             waits::add(sum, &counts);
         }
@@ -556,7 +570,7 @@ impl<'c, 'a> ContestRun<'c, 'a> {
             self.backlog[side].transactions += result.never_started;
             let side = sides[side];
             let counts = &result.counts_total;
-            let is_over = counts.aborted_clients > 0 || outcome.end == End::Completed;
+            let is_over = counts.aborted_clients > 0 || outcome.end == LoadEnd::Completed;
             let why = first.clone().unwrap_or_else(|| {
                 format!(
                     "no client said why; of its transactions {} ended, {} failed, {} were due and did not begin",
@@ -586,7 +600,7 @@ impl<'c, 'a> ContestRun<'c, 'a> {
                     shown.doubts.push(doubt);
                 }
             }
-            let place: &mut Option<Tail> =
+            let place: &mut Option<SlowTransactions> =
                 if side == 0 { &mut shown.tails.a } else { &mut shown.tails.b };
             match (place, found.tail) {
                 (Some(before), Some(tail)) => before.add(tail),
@@ -614,7 +628,7 @@ impl<'c, 'a> ContestRun<'c, 'a> {
     }
 
     /// Keeps the worst that was seen of the generator.
-    pub(crate) fn note_generator(&mut self, generator: &Generator) {
+    pub(crate) fn note_generator(&mut self, generator: &GeneratorCost) {
         let seen = &mut self.conditions;
         seen.busy_share_max = seen.busy_share_max.max(generator.busy_share_max);
         let delay = generator.run_delay_share.unwrap_or(0.0);
@@ -632,7 +646,7 @@ impl<'c, 'a> ContestRun<'c, 'a> {
 
     /// Blocks that warm both sides up, then so many octets, and one block more: while it runs, the sessions are
     /// there whose processes are read after the last octet.
-    fn plan(&self, number: u64, warm_blocks: usize, octets: usize) -> Plan {
+    fn plan(&self, number: u64, warm_blocks: usize, octets: usize) -> LoadPlan {
         // Each segment draws keys of its own, the same on both sides.
         let seed = self.contest.seed.wrapping_add(number);
         let mut order = design::order(octets + 1 + warm_blocks.div_ceil(CYCLE), seed);
@@ -642,17 +656,17 @@ impl<'c, 'a> ContestRun<'c, 'a> {
         let window_ms = order.len() as u64 * length_ms;
         let workloads = &self.contest.workloads;
         let sides = [0, 1].map(|side| vec![side; workloads[side].len()]).concat();
-        Plan {
+        LoadPlan {
             seed,
-            limit: Limit::Time { warm_up: WarmUp::Fixed(0), window_ms },
-            blocks: Some(Blocks { length_ms, rest_ms, sides, order }),
+            limit: LoadLimit::Time { warm_up: WarmUp::Fixed(0), window_ms },
+            blocks: Some(BlockSchedule { length_ms, rest_ms, sides, order }),
             slowest: self.contest.tail != [false; 2],
             ..self.contest.plan(workloads.concat(), length_ms)
         }
     }
 
     /// Evaluates the segments so far; returns the reason to stop if they are enough.
-    fn look(&mut self, observe: &mut dyn FnMut(PairEvent<'_>)) -> Option<Stop> {
+    fn look(&mut self, observe: &mut dyn FnMut(PairEvent<'_>)) -> Option<ComparisonStop> {
         // One that was interrupted in its first octet has shown nothing.
         if self.under_way.octets == 0 {
             return None;
@@ -673,12 +687,19 @@ impl<'c, 'a> ContestRun<'c, 'a> {
             Some((figure.metric, [ratio.point, ratio.low, ratio.high]))
         });
         let (pairs, ratios) = (pairs(&self.segments), ratios.collect());
-        shown.looks.push(Look { pairs, seconds, segment: ratio, is_exchanged, ratios, background });
-        let (figures, Shown { looks, instances, .. }) = (&self.figures, &*shown);
+        shown.looks.push(InterimLook {
+            pairs,
+            seconds,
+            segment: ratio,
+            is_exchanged,
+            ratios,
+            background,
+        });
+        let (figures, PairResults { looks, instances, .. }) = (&self.figures, &*shown);
         observe(PairEvent::Progress(PairProgress { pairs, figures, looks, instances, seconds }));
         // Of a mixed load the other scripts are compared.
         if self.contest.mixed().is_none() && !self.found.shown.work.differences.is_empty() {
-            return Some(Stop::OtherWork);
+            return Some(ComparisonStop::OtherWork);
         }
         let needed = self.contest.rule.deciding.iter().map(|one| figure::transactions_min(*one));
         let needed = needed.max().unwrap_or(0) as f64;
@@ -688,15 +709,15 @@ impl<'c, 'a> ContestRun<'c, 'a> {
             return None;
         }
         let rule = &self.contest.rule;
-        let Shown { instances, rare, .. } = &self.found.shown;
+        let PairResults { instances, rare, .. } = &self.found.shown;
         let rare = rare.as_ref();
         let stop =
             rule.stops(&self.figures, StoppingEvidence { instances, rare }, is_due).or_else(|| {
                 let is_judged = !rule.claims.is_empty()
                     && rule.are_judged(&figure::series(&self.units, &self.contest.names()), rare);
-                is_judged.then_some(Stop::Decided)
+                is_judged.then_some(ComparisonStop::Decided)
             });
-        stop.or_else(|| (number == Some(PLANNED_LOOKS)).then_some(Stop::Time))
+        stop.or_else(|| (number == Some(PLANNED_LOOKS)).then_some(ComparisonStop::Time))
     }
 
     /// The figures of all segments so far, at a planned look with this number, or between two looks.
@@ -723,9 +744,9 @@ impl<'c, 'a> ContestRun<'c, 'a> {
     }
 
     /// The last of the planned looks, where the time was over before it.
-    fn look_at_end(&mut self, stop: Stop) {
+    fn look_at_end(&mut self, stop: ComparisonStop) {
         let is_open = self.found.shown.planned.is_some_and(|planned| planned.last.is_none());
-        if is_open && stop == Stop::Time {
+        if is_open && stop == ComparisonStop::Time {
             self.evaluate(Some(PLANNED_LOOKS));
         }
     }
@@ -735,7 +756,7 @@ impl<'c, 'a> ContestRun<'c, 'a> {
 const FOUND: [f64; 3] = [0.1, 0.05, 0.02];
 
 /// Pairs of neighbouring blocks.
-fn pairs(segments: &[Segment]) -> usize {
+fn pairs(segments: &[RestartSegment]) -> usize {
     segments.iter().map(|segment| segment.pairs).sum()
 }
 

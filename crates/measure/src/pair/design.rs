@@ -1,6 +1,6 @@
 //! The order of blocks.
 
-use load::Turn;
+use load::ScheduledBlock;
 use record::comparison::OCTET_PAIRS;
 use stats::Prng;
 
@@ -29,17 +29,17 @@ pub(crate) const CYCLE: usize = 1 + OCTET;
 ///
 /// The first blocks of both sides in an octet draw the same random numbers, and so do the second, the
 /// third and the fourth ones.
-pub(crate) fn order(octets: usize, seed: u64) -> Vec<Turn> {
+pub(crate) fn order(octets: usize, seed: u64) -> Vec<ScheduledBlock> {
     let mut prng = Prng::new(seed);
     let mut turns = Vec::with_capacity(octets * CYCLE);
     let mut draws = 0;
     for _ in 0..octets {
         let first = usize::from(prng.unit() < 0.5);
-        turns.push(Turn { side: 1 - first, draws });
+        turns.push(ScheduledBlock { side: 1 - first, draws });
         let mut next = [draws; 2];
         for side in ORDER.map(|side| side ^ first) {
             next[side] += 1;
-            turns.push(Turn { side, draws: next[side] });
+            turns.push(ScheduledBlock { side, draws: next[side] });
         }
         draws = next[first] + 1;
     }
@@ -54,7 +54,7 @@ mod tests {
     fn each_octet_is_balanced_against_trends_and_carry_over() {
         for seed in 0..20 {
             for cycle in order(50, seed).chunks(CYCLE) {
-                let side = |turn: &Turn| turn.side;
+                let side = |turn: &ScheduledBlock| turn.side;
                 let octet: Vec<usize> = cycle[1..].iter().map(side).collect();
                 let sign = |side: usize| if side == 0 { 1_i64 } else { -1 };
                 for degree in 0..=2 {

@@ -2,18 +2,22 @@
 
 use std::time::Duration;
 
-use record::comparison::Ratio;
-use record::{Conditions, Doubt};
-use stats::{IntervalSummary, Quantity, SteadyState, Unsteady, steady_state};
+use record::comparison::MetricRatio;
+use record::{FigureDoubt, MeasuringConditions};
+use stats::{IntervalSummary, SteadyState, UnsteadyReason, WindowQuantity, steady_state};
 
-use crate::pair::observation::{self, Octet};
+use crate::pair::observation::{self, BlockOctet};
 
 /// Above this many CPUs that a side keeps busy in the other one's turn, it is not quiet.
 const IDLE_CPUS_MAX: f64 = 0.1;
 
 /// Every doubt, in a sentence.
-pub(crate) fn doubts(octets: &[Octet], names: [&str; 2], conditions: &Conditions) -> Vec<String> {
-    let mut doubts: Vec<String> = conditions.doubts().into_iter().map(Doubt::words).collect();
+pub(crate) fn doubts(
+    octets: &[BlockOctet],
+    names: [&str; 2],
+    conditions: &MeasuringConditions,
+) -> Vec<String> {
+    let mut doubts: Vec<String> = conditions.doubts().into_iter().map(FigureDoubt::words).collect();
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     if conditions.cores == Some(1) {
         doubts.push(
@@ -59,7 +63,7 @@ pub(crate) fn doubts(octets: &[Octet], names: [&str; 2], conditions: &Conditions
 }
 
 /// Identical sides that differ.
-pub(crate) fn of_identical(identical: &Ratio) -> Option<String> {
+pub(crate) fn of_identical(identical: &MetricRatio) -> Option<String> {
     let covers = identical.low <= 1.0 && 1.0 <= identical.high;
     (!covers).then(|| {
         format!(
@@ -106,8 +110,8 @@ pub(crate) fn of_cut_tidying(
 
 /// The changes of a side that are large, octet by octet. Both sides have the same octets: what
 /// moves both alike does not move the ratio.
-fn moved(octets: &[Octet], side: usize, name: &str) -> Vec<String> {
-    let summary = |octet: &Octet| {
+fn moved(octets: &[BlockOctet], side: usize, name: &str) -> Vec<String> {
+    let summary = |octet: &BlockOctet| {
         let half = &octet.sides[side];
         IntervalSummary {
             transactions: half.transactions as f64,
@@ -120,11 +124,11 @@ fn moved(octets: &[Octet], side: usize, name: &str) -> Vec<String> {
     let SteadyState::NotSteady { reasons } = steady_state(&summaries, 1.0) else {
         return Vec::new();
     };
-    let told = |reason: &Unsteady| match *reason {
-        Unsteady::Change { quantity, at_s, length_s, before, after, .. } => {
+    let told = |reason: &UnsteadyReason| match *reason {
+        UnsteadyReason::Change { quantity, at_s, length_s, before, after, .. } => {
             let (from, to, digits, unit) = match quantity {
-                Quantity::Latency => (before / 1e6, after / 1e6, 2, "ms"),
-                Quantity::Throughput | Quantity::Backlog => {
+                WindowQuantity::Latency => (before / 1e6, after / 1e6, 2, "ms"),
+                WindowQuantity::Throughput | WindowQuantity::Backlog => {
                     (before, after, 0, "transactions an octet")
                 }
             };
@@ -134,28 +138,28 @@ fn moved(octets: &[Octet], side: usize, name: &str) -> Vec<String> {
                 "{name} went from {from:.digits$} to {to:.digits$} {unit} after {at_s:.0} octets{until}"
             )
         }
-        Unsteady::Drift(shift) => format!(
+        UnsteadyReason::Drift(shift) => format!(
             "{} of {name} changed by {:+.0} % from the first octet to the last",
             shift.quantity.name(),
             shift.share * 100.0
         ),
-        Unsteady::Standstill { at_s, length_s } => {
+        UnsteadyReason::Standstill { at_s, length_s } => {
             format!("{name} did nothing for {length_s:.0} octets after {at_s:.0}")
         }
-        Unsteady::NotARate => format!("figures of {name} are not numbers"),
+        UnsteadyReason::NotARate => format!("figures of {name} are not numbers"),
     };
     reasons.iter().filter(|reason| reason.is_large()).map(told).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use record::comparison::Background;
+    use record::comparison::SideBackgroundWork;
 
     use super::*;
     use crate::pair::observation::SideObservation;
 
-    fn octets(transactions: impl Fn(u64) -> [u64; 2]) -> Vec<Octet> {
-        let octet = |index| Octet {
+    fn octets(transactions: impl Fn(u64) -> [u64; 2]) -> Vec<BlockOctet> {
+        let octet = |index| BlockOctet {
             sides: transactions(index)
                 .map(|transactions| SideObservation { transactions, ..SideObservation::default() }),
         };
@@ -178,7 +182,7 @@ mod tests {
 
     #[test]
     fn each_doubt_has_its_condition() {
-        let check = |octets: &[Octet], conditions: Conditions, expected: &[&str]| {
+        let check = |octets: &[BlockOctet], conditions: MeasuringConditions, expected: &[&str]| {
             let doubts = doubts(octets, ["A", "B"], &conditions);
             assert_eq!(doubts.len(), expected.len(), "{doubts:?}");
             for (doubt, words) in doubts.iter().zip(expected) {
@@ -186,19 +190,23 @@ mod tests {
             }
         };
         let steady = octets(|_| [1_000, 900]);
-        let none = Conditions::default();
+        let none = MeasuringConditions::default();
         check(&steady, none, &[]);
-        check(&steady, Conditions { steal_share: 0.2, ..none }, &["took 20 %"]);
-        check(&steady, Conditions { busy_share_max: 0.9, ..none }, &["busy for 90 %"]);
-        check(&steady, Conditions { run_delay_share_max: 0.1, ..none }, &["waited for a CPU"]);
-        check(&steady, Conditions { cores: Some(1), ..none }, &["one CPU"]);
-        check(&steady, Conditions { cores: Some(2), ..none }, &[]);
+        check(&steady, MeasuringConditions { steal_share: 0.2, ..none }, &["took 20 %"]);
+        check(&steady, MeasuringConditions { busy_share_max: 0.9, ..none }, &["busy for 90 %"]);
+        check(
+            &steady,
+            MeasuringConditions { run_delay_share_max: 0.1, ..none },
+            &["waited for a CPU"],
+        );
+        check(&steady, MeasuringConditions { cores: Some(1), ..none }, &["one CPU"]);
+        check(&steady, MeasuringConditions { cores: Some(2), ..none }, &[]);
         check(&octets(|index| [1_000, 900 - 20 * index]), none, &["throughput of B changed by -"]);
         let dip = |index| if (12..20).contains(&index) { 600 } else { 900 };
         let dips = "(B went from 900 to 600 transactions an octet after 12 octets, for 8 octets)";
         check(&octets(|index| [1_000, dip(index)]), none, &[dips]);
         check(&octets(|index| [1_000, 900 + index % 3]), none, &[]);
-        let background = |change: fn(&mut Background)| {
+        let background = |change: fn(&mut SideBackgroundWork)| {
             let mut octets = steady.clone();
             octets.iter_mut().for_each(|octet| change(&mut octet.sides[1].background));
             octets

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use record::comparison::{DataOrigin, Shown};
+use record::comparison::{DataOrigin, PairResults};
 
 use crate::pair::contest::PairProgress;
 
@@ -46,7 +46,7 @@ pub enum PairEvent<'a> {
     /// The plan of the measurement, now that the length of a block is known.
     Planned {
         /// What is known by now, the blocks among it.
-        begun: &'a Shown,
+        begun: &'a PairResults,
         /// About how long forty pairs take, in seconds.
         forty_pairs_s: f64,
         /// The goals that are out of reach in the time.

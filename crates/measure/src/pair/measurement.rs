@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use load::{Control, Workload};
-use record::Series;
-use record::comparison::{Floor, Metric, ServerDifference, Shown, Stop, WorkComparison};
+use load::{ClientGroup, LoadControl};
+use record::RatioSeries;
+use record::comparison::{
+    ComparedMetric, ComparisonStop, NoiseFloor, PairResults, ServerDifference, WorkComparison,
+};
 
 use crate::pair::answer::StoppingRule;
 use crate::pair::contest::{CONFIDENCE, ComparedPair, ComparedSide, PairContest};
@@ -21,15 +23,15 @@ use crate::pair::{plans, presets, reach};
 #[derive(Debug, Default)]
 pub struct PairMeasurement {
     /// The figures and what they rest on.
-    pub shown: Shown,
+    pub shown: PairResults,
     /// The series from which the ratios of throughput and latency are computed.
-    pub series: Vec<Series>,
+    pub series: Vec<RatioSeries>,
     /// The crashes of servers, in sentences.
     pub crashes: Vec<String>,
     /// The side whose client failed, and the reason.
     pub lost: Option<String>,
     /// The figures that decided, at least one.
-    pub decides: Vec<Metric>,
+    pub decides: Vec<ComparedMetric>,
     /// Defaults and build options of the servers that differ without being asked for.
     pub differences: Vec<ServerDifference>,
     /// The goals that were out of reach, and what would reach them.
@@ -41,13 +43,13 @@ pub struct PairMeasurement {
 pub struct PairPlan {
     /// The workloads of A, which run together, then those of B, as many. A rate is that of the blocks in
     /// which a side has its turn.
-    pub workloads: [Vec<Workload>; 2],
+    pub workloads: [Vec<ClientGroup>; 2],
     /// Threads of the generator.
     pub lanes: u32,
     /// Of the order of blocks and of the keys.
     pub seed: u64,
     /// The known difference between identical servers on this machine.
-    pub floor: Floor,
+    pub floor: NoiseFloor,
     /// The rule for stopping. Without a figure that decides, the usual ones do.
     pub rule: StoppingRule,
     /// Who judges the figures.
@@ -88,7 +90,7 @@ pub enum PairJudge {
 pub fn measure_pair(
     arena: &mut dyn ComparedPair,
     plan: PairPlan,
-    control: &Control,
+    control: &LoadControl,
     observe: &mut dyn FnMut(PairEvent<'_>),
 ) -> Result<PairMeasurement, PairError> {
     // The clients of both sides keep their connections.
@@ -101,7 +103,7 @@ pub fn measure_pair(
     let names = arena.sides().map(ComparedSide::name);
     let excluded = fetch_rows(&mut workloads, names, has_statements, control)?;
     if rule.deciding.is_empty() {
-        rule.deciding = Metric::deciding(asked_rate(&workloads[0])).to_vec();
+        rule.deciding = ComparedMetric::deciding(asked_rate(&workloads[0])).to_vec();
     }
     let precision = rule.precision;
     let mut contest = PairContest {
@@ -152,7 +154,7 @@ pub fn measure_pair(
     }
     shown.doubts.extend(measured.crashes.iter().cloned());
     let mut differences = Vec::new();
-    if shown.stop != Stop::Died {
+    if shown.stop != ComparisonStop::Died {
         let sides = contest.arena.sides();
         shown.plans = plans::compare(sides, &contest.workloads, seed);
         contest.add_reasons(&mut shown.statements);
@@ -166,21 +168,21 @@ pub fn measure_pair(
 /// The transactions a second that workloads are asked for together; none where a client begins one as soon
 /// as the one before has ended.
 #[must_use]
-pub fn asked_rate(workloads: &[Workload]) -> Option<f64> {
+pub fn asked_rate(workloads: &[ClientGroup]) -> Option<f64> {
     workloads.iter().map(|workload| workload.pace.rate()).sum()
 }
 
 impl PairContest<'_> {
     /// What is known when the shape of blocks is.
-    pub(crate) fn begun(&self, shape: BlockShape) -> Shown {
-        Shown {
+    pub(crate) fn begun(&self, shape: BlockShape) -> PairResults {
+        PairResults {
             clients: self.workloads[0].iter().map(|workload| workload.clients).sum(),
             seed: self.seed,
             block_ms: shape.length_ms,
             rest_ms: shape.rest_ms,
             turn: shape.turn,
             work: self.work.clone(),
-            ..Shown::default()
+            ..PairResults::default()
         }
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use probe::ServerUse;
-use record::comparison::Metric;
+use record::comparison::ComparedMetric;
 use server::Client;
 
 use crate::pair::contest::ComparedSide;
@@ -40,7 +40,7 @@ struct Counter {
 struct Reading {
     /// The processes were read then.
     at: Option<Instant>,
-    used: BTreeMap<Metric, f64>,
+    used: BTreeMap<ComparedMetric, f64>,
     checkpoints: Option<u64>,
     /// At work at this moment.
     autovacuum_workers: u64,
@@ -107,8 +107,8 @@ impl ResourceMeter {
     /// side had its turn.
     pub(crate) fn read_idle(&mut self, side: usize, half: &mut SideObservation) {
         let counter = &mut self.sides[side];
-        let before = counter.before.at.zip(counter.before.used.get(&Metric::Cpu).copied());
-        let used = counter.processes().and_then(|now| now.get(&Metric::Cpu).copied());
+        let before = counter.before.at.zip(counter.before.used.get(&ComparedMetric::Cpu).copied());
+        let used = counter.processes().and_then(|now| now.get(&ComparedMetric::Cpu).copied());
         half.background.idle_cpus = used.zip(before).map(|(now_us, (at, before_us))| {
             (now_us - before_us).max(0.0) / 1e6 / at.elapsed().as_secs_f64().max(1e-3)
         });
@@ -117,14 +117,14 @@ impl ResourceMeter {
 
 impl Counter {
     /// Resources that its processes have used; none if they cannot be read.
-    fn processes(&mut self) -> Option<BTreeMap<Metric, f64>> {
+    fn processes(&mut self) -> Option<BTreeMap<ComparedMetric, f64>> {
         let used: Result<Vec<_>, _> = self.processes.iter_mut().map(ServerUse::read).collect();
         let used = used.ok().filter(|servers| !servers.is_empty())?;
         let cpu_ns: u64 = used.iter().map(|one| one.cpu_ns).sum();
         let switches: u64 = used.iter().map(|one| one.switches).sum();
-        let cpu = (Metric::Cpu, cpu_ns as f64 / 1e3);
+        let cpu = (ComparedMetric::Cpu, cpu_ns as f64 / 1e3);
         let switches = (self.sessions == SessionLife::Whole)
-            .then_some((Metric::ContextSwitches, switches as f64));
+            .then_some((ComparedMetric::ContextSwitches, switches as f64));
         Some(std::iter::once(cpu).chain(switches).collect())
     }
 
@@ -133,8 +133,12 @@ impl Counter {
         let statement = self.statement.as_str();
         let row = self.client.as_mut().and_then(|client| client.query_one(statement, &[]).ok());
         if let Some(row) = row {
-            let of_server =
-                [Metric::Wal, Metric::BuffersHit, Metric::BuffersRead, Metric::TempBytes];
+            let of_server = [
+                ComparedMetric::Wal,
+                ComparedMetric::BuffersHit,
+                ComparedMetric::BuffersRead,
+                ComparedMetric::TempBytes,
+            ];
             for (index, metric) in of_server.into_iter().enumerate() {
                 if let Some(value) = row.get::<_, Option<f64>>(index) {
                     read.used.insert(metric, value);

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use record::comparison::{Background, Metric, OCTET_PAIRS, RareEvents, SideStandstills};
-use record::{Counts, Cycles};
-use stats::Latency;
+use record::comparison::{
+    ComparedMetric, OCTET_PAIRS, RareEvents, SideBackgroundWork, SideStandstills,
+};
+use record::{BlockCycles, TransactionCounts};
+use stats::LatencyHistogram;
 use stats::failed_share::TrialCluster;
 
 use crate::pair::pilot::BlockShape;
@@ -23,7 +25,7 @@ pub struct SideObservation {
     /// Those of the block that leads in.
     pub lead_failures: u64,
     /// Their latency.
-    pub latency: Latency,
+    pub latency: LatencyHistogram,
     /// Time during which it began transactions, in seconds.
     pub seconds: f64,
     /// Blocks so far.
@@ -32,9 +34,9 @@ pub struct SideObservation {
     pub split: [(f64, f64); 2],
     /// The use of resources by its server over the whole octet, in the unit of the metric; nothing where
     /// it cannot be read.
-    pub used: BTreeMap<Metric, f64>,
+    pub used: BTreeMap<ComparedMetric, f64>,
     /// The activity of its servers besides the load.
-    pub background: Background,
+    pub background: SideBackgroundWork,
     /// Its standstills, without the seconds in which it worked.
     pub standstills: SideStandstills,
 }
@@ -47,7 +49,7 @@ pub struct WorkloadObservation {
     /// Its clients; 0 where its cycles are not known.
     pub clients: u32,
     /// Cycles of its clients, in a closed loop.
-    pub cycles: Cycles,
+    pub cycles: BlockCycles,
 }
 
 impl WorkloadObservation {
@@ -63,7 +65,7 @@ impl WorkloadObservation {
 
     /// The same without the cycles in which a server may have stood still.
     fn working_speed(&self) -> Option<f64> {
-        let Cycles { ended, ns, long, long_ns, .. } = self.cycles;
+        let BlockCycles { ended, ns, long, long_ns, .. } = self.cycles;
         self.speed_of(ended.saturating_sub(long), ns.saturating_sub(long_ns))
     }
 
@@ -124,9 +126,9 @@ impl SideObservation {
     pub(crate) fn add(
         &mut self,
         position: usize,
-        counts: &Counts,
-        latency: &Latency,
-        (clients, cycles): (u32, Cycles),
+        counts: &TransactionCounts,
+        latency: &LatencyHistogram,
+        (clients, cycles): (u32, BlockCycles),
     ) {
         self.transactions += counts.transactions;
         self.failures += counts.failed();
@@ -174,13 +176,18 @@ impl SideObservation {
         for (metric, used) in &mut self.used {
             *used += other.used.get(metric).copied().unwrap_or_default();
         }
-        self.background = Background::of([self.background, other.background]);
+        self.background = SideBackgroundWork::of([self.background, other.background]);
         self.standstills.add(&other.standstills);
     }
 
     /// Counts a standstill if half of these clients or more waited for long, at the same time: so many transactions for
     /// so many nanoseconds together. `cycles` are of those that worked when it began.
-    fn note_standstill(&mut self, clients: u64, cycles: Cycles, (waited, waited_ns): (u64, u64)) {
+    fn note_standstill(
+        &mut self,
+        clients: u64,
+        cycles: BlockCycles,
+        (waited, waited_ns): (u64, u64),
+    ) {
         let are_most = |waited: u64| waited > 0 && waited * 2 >= clients;
         let seconds = |ns: u64, count: u64| ns as f64 / 1e9 / count.max(1) as f64;
         if !are_most(waited.max(cycles.long)) {
@@ -197,16 +204,16 @@ impl SideObservation {
 
 /// One octet of blocks, or several.
 #[derive(Clone, Debug, Default)]
-pub struct Octet {
+pub struct BlockOctet {
     /// A, then B.
     pub sides: [SideObservation; 2],
 }
 
 /// Observations from one restart to the next: the unit of observation.
 #[derive(Clone, Debug, Default)]
-pub struct Segment {
+pub struct RestartSegment {
     /// Its first octet, its third and so on, and the others: what both have in common is lasting.
-    pub parts: [Octet; 2],
+    pub parts: [BlockOctet; 2],
     /// Number of octets, or of quads of single turns.
     pub octets: usize,
     /// Number of octets that were planned.
@@ -220,9 +227,9 @@ pub struct Segment {
     pub is_exchanged: bool,
 }
 
-impl Segment {
+impl RestartSegment {
     /// Adds an octet that is over, with its pairs.
-    pub(crate) fn add(&mut self, octet: &Octet, pairs: usize) {
+    pub(crate) fn add(&mut self, octet: &BlockOctet, pairs: usize) {
         self.pairs += pairs;
         let half = self.planned / 2;
         let is_in = [self.octets < half, self.octets >= self.planned - half];
@@ -246,7 +253,7 @@ impl Segment {
     pub(crate) fn add_open(
         &mut self,
         (side, position): (usize, usize),
-        ages: &Latency,
+        ages: &LatencyHistogram,
         shape: BlockShape,
     ) {
         let Some(last) = self.octets.checked_sub(1) else { return };
@@ -256,7 +263,7 @@ impl Segment {
         let still_ns = ages.sum_from_ns(shape.length_ms * 1_000_000 + 1);
         let of_its_turns_ns = (still_ns as f64 * of_its_turns) as u64;
         part.cycles.ns += of_its_turns_ns;
-        let waited = ages.count_from(Cycles::LONG_NS);
+        let waited = ages.count_from(BlockCycles::LONG_NS);
         let clients = u64::from(part.clients);
         if waited > 0 && waited * 2 >= clients {
             part.cycles.long_ns += of_its_turns_ns;
@@ -265,13 +272,13 @@ impl Segment {
                 began: 1,
                 seconds: of_its_turns_ns as f64 / 1e9 / clients as f64,
                 seen: 1,
-                longest_s: ages.sum_from_ns(Cycles::LONG_NS) as f64 / 1e9 / waited as f64,
+                longest_s: ages.sum_from_ns(BlockCycles::LONG_NS) as f64 / 1e9 / waited as f64,
                 worked_s: 0.0,
             });
         }
     }
 
-    pub(crate) fn whole(&self) -> Octet {
+    pub(crate) fn whole(&self) -> BlockOctet {
         let mut whole = self.parts[0].clone();
         if self.octets > 1 {
             whole.absorb(&self.parts[1]);
@@ -280,9 +287,9 @@ impl Segment {
     }
 }
 
-impl Octet {
+impl BlockOctet {
     /// Adds what others have shown.
-    pub(crate) fn absorb(&mut self, other: &Octet) {
+    pub(crate) fn absorb(&mut self, other: &BlockOctet) {
         for (half, other) in self.sides.iter_mut().zip(&other.sides) {
             half.absorb(other);
         }
@@ -292,7 +299,7 @@ impl Octet {
     /// workload of A and of B has. `turn` is the side whose block it was, for so many seconds.
     pub(crate) fn add(
         &mut self,
-        cells: &[record::Interval],
+        cells: &[record::LoadInterval],
         clients: &[Vec<u32>; 2],
         turn: usize,
         seconds: f64,
@@ -312,14 +319,14 @@ impl Octet {
     }
 
     /// Counts a standstill of a side that ended in this block.
-    fn note_standstills(&mut self, cells: &[record::Interval], clients: &[Vec<u32>; 2]) {
+    fn note_standstills(&mut self, cells: &[record::LoadInterval], clients: &[Vec<u32>; 2]) {
         let of_a = clients[0].len();
         for (side, clients) in clients.iter().enumerate() {
-            let (mut cycles, mut waited) = (Cycles::default(), (0, 0));
+            let (mut cycles, mut waited) = (BlockCycles::default(), (0, 0));
             for cell in cells.iter().filter(|cell| side_of(cell.workload, of_a).0 == side) {
                 cycles.add(&cell.cycles);
-                waited.0 += cell.latency.count_from(Cycles::LONG_NS);
-                waited.1 += cell.latency.sum_from_ns(Cycles::LONG_NS);
+                waited.0 += cell.latency.count_from(BlockCycles::LONG_NS);
+                waited.1 += cell.latency.sum_from_ns(BlockCycles::LONG_NS);
             }
             let clients = clients.iter().map(|clients| u64::from(*clients)).sum();
             self.sides[side].note_standstill(clients, cycles, waited);
@@ -327,7 +334,7 @@ impl Octet {
     }
 
     /// Adds the block that leads in, of which only the transactions and failures count.
-    pub(crate) fn lead_in(&mut self, cells: &[record::Interval], of_a: usize) {
+    pub(crate) fn lead_in(&mut self, cells: &[record::LoadInterval], of_a: usize) {
         for cell in cells {
             let half = &mut self.sides[side_of(cell.workload, of_a).0];
             half.lead += cell.counts.transactions;
@@ -336,7 +343,7 @@ impl Octet {
     }
 
     /// The activity of each side's servers besides the load.
-    pub(crate) fn background(&self) -> [Background; 2] {
+    pub(crate) fn background(&self) -> [SideBackgroundWork; 2] {
         self.sides.each_ref().map(|half| half.background)
     }
 
@@ -356,14 +363,14 @@ pub(crate) fn side_of(workload: usize, of_a: usize) -> (usize, usize) {
 }
 
 /// Transactions of the side that has done fewer.
-pub(crate) fn transactions_min(octets: &[Octet]) -> u64 {
+pub(crate) fn transactions_min(octets: &[BlockOctet]) -> u64 {
     let of =
         |side: usize| -> u64 { octets.iter().map(|octet| octet.sides[side].transactions).sum() };
     of(0).min(of(1))
 }
 
 /// The rare events of these segments, of servers that were restarted before each, or never.
-pub(crate) fn rare(segments: &[Octet], are_restarted: bool, oldest_s: f64) -> RareEvents {
+pub(crate) fn rare(segments: &[BlockOctet], are_restarted: bool, oldest_s: f64) -> RareEvents {
     let of = |side: usize| {
         let mut all = SideStandstills::default();
         for segment in segments {
@@ -384,8 +391,8 @@ pub(crate) fn rare(segments: &[Octet], are_restarted: bool, oldest_s: f64) -> Ra
 }
 
 /// By how much the segments that are unlike the others are so, as shares.
-fn unlike(segments: &[Octet]) -> Vec<f64> {
-    let log = |segment: &Octet| {
+fn unlike(segments: &[BlockOctet]) -> Vec<f64> {
+    let log = |segment: &BlockOctet| {
         let [a, b] = segment.sides.each_ref().map(|half| half.worked());
         ((b.0 / b.1) / (a.0 / a.1)).ln()
     };
@@ -394,14 +401,15 @@ fn unlike(segments: &[Octet]) -> Vec<f64> {
 }
 
 /// The activity of each side's servers besides the load.
-pub(crate) fn background(octets: &[Octet]) -> [Background; 2] {
-    [0, 1].map(|side| Background::of(octets.iter().map(|octet| octet.sides[side].background)))
+pub(crate) fn background(octets: &[BlockOctet]) -> [SideBackgroundWork; 2] {
+    [0, 1]
+        .map(|side| SideBackgroundWork::of(octets.iter().map(|octet| octet.sides[side].background)))
 }
 
 /// The failures of A and of B among the transactions of each segment.
-pub(crate) fn failures(segments: &[Octet]) -> [Vec<TrialCluster>; 2] {
+pub(crate) fn failures(segments: &[BlockOctet]) -> [Vec<TrialCluster>; 2] {
     [0, 1].map(|side| {
-        let of = |segment: &Octet| {
+        let of = |segment: &BlockOctet| {
             let half = &segment.sides[side];
             let failures = half.failures + half.lead_failures;
             TrialCluster { failures, trials: half.transactions + half.lead + failures }
@@ -422,28 +430,28 @@ mod simulation;
 
 #[cfg(test)]
 mod tests {
-    use record::{Counts, Interval};
+    use record::{LoadInterval, TransactionCounts};
 
     use super::*;
 
     /// What clients did in a block: all began once with it, and took as long from one end to the next.
-    fn block(clients: u64, ended: u64, cycle_ms: u64) -> Interval {
-        Interval {
-            counts: Counts { transactions: ended, ..Counts::default() },
-            cycles: Cycles {
+    fn block(clients: u64, ended: u64, cycle_ms: u64) -> LoadInterval {
+        LoadInterval {
+            counts: TransactionCounts { transactions: ended, ..TransactionCounts::default() },
+            cycles: BlockCycles {
                 first: clients,
                 ended: ended - clients,
                 ns: (ended - clients) * cycle_ms * 1_000_000,
-                ..Cycles::default()
+                ..BlockCycles::default()
             },
-            ..Interval::default()
+            ..LoadInterval::default()
         }
     }
 
     #[test]
     fn a_rate_does_not_depend_on_what_begins_with_the_block() {
         let check = |clients: u64, ended: u64, cycle_ms: u64, expected: f64| {
-            let mut octet = Octet::default();
+            let mut octet = BlockOctet::default();
             for _ in 0..4 {
                 octet.add(&[block(clients, ended, cycle_ms)], &[vec![10], vec![]], 0, 0.5);
             }
@@ -460,8 +468,8 @@ mod tests {
 
     #[test]
     fn workloads_that_run_together_have_a_rate_each() {
-        let mut octet = Octet::default();
-        let second = Interval { workload: 1, ..block(4, 24, 100) };
+        let mut octet = BlockOctet::default();
+        let second = LoadInterval { workload: 1, ..block(4, 24, 100) };
         octet.add(&[block(10, 110, 50), second], &[vec![10, 4], vec![]], 0, 0.5);
         let half = &octet.sides[0];
         let seen = [half.rate_of(0), half.rate_of(1), half.rate()];

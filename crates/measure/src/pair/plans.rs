@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use load::{Protocol, RowTables, ScriptText, Workload};
+use load::{ClientGroup, LoadScript, Protocol, RowTables};
 use postgres::SimpleQueryMessage;
-use record::comparison::{Plan, PlanPair};
+use record::comparison::{PlanPair, QueryPlan};
 use script::{
-    CommandKind, Names, Prng, RowPicker, RowTable, Script, Target, Template, TemplateParameter,
-    Variables,
+    CommandKind, ParsedScript, RowPicker, RowTable, SetVariable, SqlTemplate, TemplateParameter,
+    VariableNames, Variables, Xoroshiro128,
 };
 use serde_json::Value;
 use server::Client;
@@ -24,7 +24,7 @@ const STEPS_MAX: usize = 10_000;
 /// cannot be explained is left out. Plans that differ come first, then the most expensive.
 pub(crate) fn compare(
     sides: [&dyn ComparedSide; 2],
-    workloads: &[Vec<Workload>; 2],
+    workloads: &[Vec<ClientGroup>; 2],
     seed: u64,
 ) -> Vec<PlanPair> {
     let clients = sides.map(ComparedSide::connect);
@@ -68,7 +68,7 @@ pub(crate) struct SentStatement {
 }
 
 impl SentStatement {
-    fn of(template: &Template, variables: &Variables, protocol: Protocol) -> SentStatement {
+    fn of(template: &SqlTemplate, variables: &Variables, protocol: Protocol) -> SentStatement {
         let mut simple = Vec::new();
         template.write_simple(variables, &mut simple);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
@@ -88,7 +88,7 @@ impl SentStatement {
 }
 
 /// The statements that one transaction of each script sends.
-fn statements(workload: &Workload, seed: u64) -> Vec<SentStatement> {
+fn statements(workload: &ClientGroup, seed: u64) -> Vec<SentStatement> {
     let Some(tracer) = ScriptTracer::of(workload) else { return Vec::new() };
     let scripts = workload.scripts.iter();
     let mut statements: Vec<SentStatement> =
@@ -99,23 +99,24 @@ fn statements(workload: &Workload, seed: u64) -> Vec<SentStatement> {
 
 /// Follows the scripts of a workload to the statements that they send.
 pub(crate) struct ScriptTracer<'w> {
-    workload: &'w Workload,
+    workload: &'w ClientGroup,
     tables: RowTables,
     rows: Arc<[Arc<RowTable>]>,
 }
 
 impl ScriptTracer<'_> {
     /// None where the rows that scripts draw cannot be read: the load has failed with the reason.
-    pub(crate) fn of(workload: &Workload) -> Option<ScriptTracer<'_>> {
+    pub(crate) fn of(workload: &ClientGroup) -> Option<ScriptTracer<'_>> {
         let tables = RowTables::read(&workload.rows).ok()?;
         let rows = tables.tables().ok()?;
         Some(ScriptTracer { workload, tables, rows })
     }
 
     /// The statements that one transaction of a script sends; none where it cannot be read.
-    pub(crate) fn statements(&self, given: &ScriptText, seed: u64) -> Vec<SentStatement> {
-        let (mut names, mut statements) = (Names::default(), Vec::new());
-        let Ok(script) = Script::parse(&given.name, &given.text, given.syntax, &mut names) else {
+    pub(crate) fn statements(&self, given: &LoadScript, seed: u64) -> Vec<SentStatement> {
+        let (mut names, mut statements) = (VariableNames::default(), Vec::new());
+        let Ok(script) = ParsedScript::parse(&given.name, &given.text, given.syntax, &mut names)
+        else {
             return statements;
         };
         let Ok(rows) = self.tables.pickers(&script) else { return statements };
@@ -134,14 +135,14 @@ impl ScriptTracer<'_> {
 /// Follows a script once. Results of statements are not known, so what is computed from them is
 /// not either, and ends it.
 fn one(
-    script: &Script,
+    script: &ParsedScript,
     rows: &[Option<RowPicker>],
     mut variables: Variables,
     protocol: Protocol,
     seed: u64,
     statements: &mut Vec<SentStatement>,
 ) {
-    let mut prng = Prng::from_seed(seed);
+    let mut prng = Xoroshiro128::from_seed(seed);
     let mut at = 0;
     for _ in 0..STEPS_MAX {
         let Some(command) = script.commands.get(at) else { return };
@@ -151,7 +152,7 @@ fn one(
                 statements.push(SentStatement::of(template, &variables, protocol));
                 script.next(at)
             }
-            CommandKind::Set { target: Target::Slot(slot), expr } => {
+            CommandKind::Set { target: SetVariable::Slot(slot), expr } => {
                 let Some(value) = eval(expr) else { return };
                 variables.set(*slot, value);
                 script.next(at)
@@ -179,12 +180,12 @@ fn one(
 const CUSTOM_PLANS: usize = 5;
 
 /// The plan that a client gets; of a prepared statement, the one that it keeps.
-fn explain(client: &mut Client, statement: &SentStatement) -> Option<Plan> {
+fn explain(client: &mut Client, statement: &SentStatement) -> Option<QueryPlan> {
     let json = explain_json(client, statement, "FORMAT JSON").ok()?;
     plan(&json["Plan"])
 }
 
-/// What EXPLAIN with these options, FORMAT JSON among them, says of a statement: `Plan` and its neighbours. A prepared
+/// What EXPLAIN with these options, FORMAT JSON among them, says of a statement: `QueryPlan` and its neighbours. A prepared
 /// statement is planned as in a session that has executed it often.
 ///
 /// # Errors
@@ -229,11 +230,11 @@ pub(crate) fn read(json: &str) -> Value {
     serde_json::from_str::<Value>(json).map_or(Value::Null, |mut json| json[0].take())
 }
 
-fn plan(root: &Value) -> Option<Plan> {
+fn plan(root: &Value) -> Option<QueryPlan> {
     let mut steps = Vec::new();
     add(root, 0, &mut steps);
     let number = |key: &str| root[key].as_f64();
-    Some(Plan { cost: number("Total Cost")?, rows: number("Plan Rows")?, steps })
+    Some(QueryPlan { cost: number("Total Cost")?, rows: number("Plan Rows")?, steps })
 }
 
 /// The type of a node of EXPLAIN's JSON, its index and its table.
@@ -270,16 +271,16 @@ mod tests {
             }],
         });
         let steps = vec!["Aggregate".to_owned(), "  Index Scan using t_pkey on t".to_owned()];
-        assert_eq!(plan(&json), Some(Plan { cost: 12.5, rows: 1.0, steps }));
+        assert_eq!(plan(&json), Some(QueryPlan { cost: 12.5, rows: 1.0, steps }));
         assert_eq!(plan(&Value::Null), None);
     }
 
     #[test]
     fn a_script_is_followed_with_its_variables() {
         let check = |text: &str, expected: &[&str]| {
-            let mut names = Names::default();
-            let syntax = script::Syntax::Current;
-            let script = Script::parse("one", text, syntax, &mut names).expect("a script");
+            let mut names = VariableNames::default();
+            let syntax = script::ScriptSyntax::Current;
+            let script = ParsedScript::parse("one", text, syntax, &mut names).expect("a script");
             let mut statements = Vec::new();
             one(&script, &[], Variables::new(&names), Protocol::Prepared, 1, &mut statements);
             let seen: Vec<&str> = statements.iter().map(|one| one.text.as_str()).collect();

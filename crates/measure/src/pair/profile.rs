@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use inferno::collapse::Collapse;
 use inferno::collapse::perf::{Folder, Options};
 use lab::Scratch;
-use record::comparison::Profile;
+use record::comparison::CpuProfile;
 
 use crate::pair::error::PairError;
 
@@ -84,7 +84,7 @@ impl Profiler {
     }
 
     /// Ends it. The stacks have perf's weights.
-    pub(crate) fn end(mut self) -> Result<Profile, PairError> {
+    pub(crate) fn end(mut self) -> Result<CpuProfile, PairError> {
         let seconds = self.began.elapsed().as_secs_f64();
         let sides = self.sides.take().unwrap_or_default();
         let [a, b] = sides.map(|recordings| {
@@ -97,7 +97,7 @@ impl Profiler {
             }
         }
         drop(self.directory);
-        Ok(Profile { seconds, folded })
+        Ok(CpuProfile { seconds, folded })
     }
 }
 

@@ -7,15 +7,16 @@
 use std::io::Write;
 
 use record::comparison::{
-    Background, Instances, Metric, PlannedLooks, Renewal, Shown, SideStandstills, Stop, Verdict,
+    ComparedMetric, ComparisonStop, FigureVerdict, InstanceFindings, PairResults, PlannedLooks,
+    ServerRenewal, SideBackgroundWork, SideStandstills,
 };
-use record::{Conditions, Cycles};
+use record::{BlockCycles, MeasuringConditions};
 use stats::Prng;
 use stats::sequence::LookSchedule;
 
 use crate::pair::answer::{PLANNED_LOOKS, StoppingEvidence, StoppingRule};
 use crate::pair::figure::{self, Confidence};
-use crate::pair::observation::{self, Octet, SideObservation, WorkloadObservation};
+use crate::pair::observation::{self, BlockOctet, SideObservation, WorkloadObservation};
 
 /// From one restart to the next, and the part of it in which a side works.
 const SEGMENT_S: f64 = 15.0;
@@ -99,7 +100,7 @@ impl Course {
         let ns = |seconds: f64| (seconds * clients * 1e9) as u64;
         let transactions = (tps * worked_s) as u64;
         let long = u64::from(CLIENTS) * seen.began;
-        let cycles = Cycles {
+        let cycles = BlockCycles {
             first: 0,
             ended: transactions + long,
             ns: ns(worked_s + long_s),
@@ -115,7 +116,7 @@ impl Course {
         }
     }
 
-    fn segment(&mut self) -> Octet {
+    fn segment(&mut self) -> BlockOctet {
         let Servers { speed, kind } = self.servers;
         let mut tps = TPS * speed;
         let mut standstills = Vec::new();
@@ -151,8 +152,8 @@ impl Course {
         let a = self.side(TPS * (1.0 - left) * (both - own / 2.0).exp(), &[]);
         let mut b = self.side(tps * (both + own / 2.0).exp(), &standstills);
         b.background.idle_cpus = Some(left * CORES as f64);
-        let idle = Background { idle_cpus: Some(0.0), ..Background::default() };
-        Octet { sides: [SideObservation { background: idle, ..a }, b] }
+        let idle = SideBackgroundWork { idle_cpus: Some(0.0), ..SideBackgroundWork::default() };
+        BlockOctet { sides: [SideObservation { background: idle, ..a }, b] }
     }
 }
 
@@ -166,7 +167,7 @@ enum Asked {
 }
 
 struct Answer {
-    verdict: Verdict,
+    verdict: FigureVerdict,
     covers: bool,
     segments: usize,
 }
@@ -175,7 +176,7 @@ fn compare(servers: Servers, asked: Asked, segments: usize, seed: u64) -> Answer
     let mut course = Course { servers, prng: Prng::new(seed), level: 0.0 };
     course.level = course.normal();
     let rule = StoppingRule {
-        deciding: vec![Metric::Throughput],
+        deciding: vec![ComparedMetric::Throughput],
         precision: 0.01,
         threshold: THRESHOLD,
         by_threshold: asked == Asked::Threshold,
@@ -199,31 +200,37 @@ fn compare(servers: Servers, asked: Asked, segments: usize, seed: u64) -> Answer
         let (metrics, other) = (rule.deciding.clone(), 0.95);
         let confidence = Confidence { deciding: 0.975, metrics, other, looks };
         let figures = figure::figures(&units, &confidence);
-        let (renewal, n) = (Renewal::Restarted, units.len());
-        let instances = Instances { renewal, segments: n, ..Instances::default() };
+        let (renewal, n) = (ServerRenewal::Restarted, units.len());
+        let instances = InstanceFindings { renewal, segments: n, ..InstanceFindings::default() };
         let rare = observation::rare(&units, true, SEGMENT_S);
         let basis = StoppingEvidence { instances: &instances, rare: Some(&rare) };
         let stop = rule.stops(&figures, basis, false);
-        if stop.is_some_and(|stop| stop != Stop::Running) || n == segments {
-            let shown = Shown {
+        if stop.is_some_and(|stop| stop != ComparisonStop::Running) || n == segments {
+            let shown = PairResults {
                 figures: rule.judged(&figures, &instances),
                 rare: Some(rare),
                 neighbours: figure::neighbours(&units),
                 background: observation::background(&units),
-                conditions: Conditions { cores: Some(CORES), ..Conditions::default() },
+                conditions: MeasuringConditions {
+                    cores: Some(CORES),
+                    ..MeasuringConditions::default()
+                },
                 instances,
-                ..Shown::default()
+                ..PairResults::default()
             };
-            let verdict = |shown: &Shown| shown.figure(Metric::Throughput).map(|one| one.verdict);
+            let verdict = |shown: &PairResults| {
+                shown.figure(ComparedMetric::Throughput).map(|one| one.verdict)
+            };
             let plain = verdict(&shown);
             let shown = shown.with_reservations(THRESHOLD, None);
             let is_reserved = verdict(&shown) != plain;
-            let figure = shown.figure(Metric::Throughput);
+            let figure = shown.figure(ComparedMetric::Throughput);
             let Some(figure) = figure else { panic!("throughput is a figure") };
             let truth = servers.truth();
             let ratio = figure.b_over_a.as_ref();
             // What is reserved, with the reason, is no answer.
-            let is_open = figure.verdict == Verdict::CannotTell && rare.open(THRESHOLD).is_some();
+            let is_open =
+                figure.verdict == FigureVerdict::CannotTell && rare.open(THRESHOLD).is_some();
             let is_said = !is_reserved && !is_open;
             let is_inside = ratio.is_none_or(|ratio| ratio.low <= truth && truth <= ratio.high);
             return Answer { verdict: figure.verdict, covers: is_inside || !is_said, segments: n };
@@ -248,9 +255,9 @@ impl Shares {
             answers.iter().filter(|one| of(one)).count() as f64 / n as f64
         };
         Shares {
-            better: share(&|one| one.verdict == Verdict::Better),
-            equal: share(&|one| one.verdict == Verdict::Equal),
-            worse: share(&|one| one.verdict == Verdict::Worse),
+            better: share(&|one| one.verdict == FigureVerdict::Better),
+            equal: share(&|one| one.verdict == FigureVerdict::Equal),
+            worse: share(&|one| one.verdict == FigureVerdict::Worse),
             covers: share(&|one| one.covers),
             segments: answers.iter().map(|one| one.segments as f64).sum::<f64>() / n as f64,
         }

@@ -1,6 +1,6 @@
 //! Limits of what can be known in the time, said before it is measured.
 
-use record::comparison::Metric;
+use record::comparison::ComparedMetric;
 
 use crate::pair::contest::PairContest;
 use crate::pair::pilot::BlockShape;
@@ -23,8 +23,8 @@ pub(crate) fn settle(
         }
         let needs = terms::duration(needs_s);
         // The median takes as few transactions as there can be.
-        let below = [Metric::P95, Metric::P50].into_iter().find(|one| {
-            let is_within = *one == Metric::P50 || contest.needs_s(*one, shape) <= max_s;
+        let below = [ComparedMetric::P95, ComparedMetric::P50].into_iter().find(|one| {
+            let is_within = *one == ComparedMetric::P50 || contest.needs_s(*one, shape) <= max_s;
             one.quantile() < metric.quantile() && is_within
         });
         match below.filter(|_| !keeps_figures) {

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use load::{Protocol, ScriptText, Urgency, Workload};
+use load::{ClientGroup, LoadScript, Protocol, StopUrgency};
 use record::comparison::{
-    ExecutedPlan, PlanNode, Renewal, SlowdownCure, SlowdownReason, StatementComparison,
+    ExecutedPlan, PlanNode, ServerRenewal, SlowdownCure, SlowdownReason, StatementComparison,
     StatementVerdict,
 };
 use serde_json::Value;
@@ -146,12 +146,13 @@ impl PairContest<'_> {
             return;
         }
         // Statistics of a database that the user owns stay as they are, and its tables without locks.
-        let is_own = matches!(self.arena.renewal(), Renewal::Restarted | Renewal::Exchanged);
+        let is_own =
+            matches!(self.arena.renewal(), ServerRenewal::Restarted | ServerRenewal::Exchanged);
         let changes = changes([&mut a, &mut b], workload.protocol, is_own);
         for client in [&mut a, &mut b] {
             client.set_limits(|limits| limits.control = Some(self.control.clone()));
         }
-        let is_interrupted = || self.control.urgency() != Urgency::None;
+        let is_interrupted = || self.control.urgency() != StopUrgency::None;
         let (began, limit) = (Instant::now(), self.max_time.mul_f64(SHARE).max(LEAST));
         let count = slower.len();
         for (done, one) in slower.into_iter().enumerate() {
@@ -178,7 +179,7 @@ impl PairContest<'_> {
 }
 
 /// Sets what the load's sessions have set. False if the session ends by it.
-fn prepare(client: &mut Client, workload: &Workload) -> bool {
+fn prepare(client: &mut Client, workload: &ClientGroup) -> bool {
     for (name, value) in &workload.session {
         // What cannot be set explains itself in the run.
         let _ = client.execute("SELECT set_config($1, $2, false)", &[name, value]);
@@ -267,7 +268,7 @@ fn new_features(
 
 impl ReasonSearch<'_> {
     /// The reason why a script is slower; none where no statement of it can be explained on both sides.
-    fn reason(&mut self, script: &ScriptText, seed: u64) -> Option<SlowdownReason> {
+    fn reason(&mut self, script: &LoadScript, seed: u64) -> Option<SlowdownReason> {
         let began = Instant::now();
         let mut worst: Option<SlowestDraw> = None;
         for draw in 0..DRAWS {

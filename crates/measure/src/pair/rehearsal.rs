@@ -6,10 +6,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use load::{
-    Control, Event, Fleet, Limit, Outcome, Pace, Plan, ScriptOutcome, ScriptText, Urgency, WarmUp,
-    WorkRecord, Workload,
+    ClientGroup, LaneFleet, LoadControl, LoadEvent, LoadLimit, LoadOutcome, LoadPlan, LoadScript,
+    Pace, ScriptOutcome, StopUrgency, WarmUp, WorkRecord,
 };
-use record::comparison::{Renewal, WorkComparison};
+use record::comparison::{ServerRenewal, WorkComparison};
 use server::Client;
 use server::quote::{identifier, literal};
 
@@ -63,7 +63,7 @@ impl PairContest<'_> {
             );
             return Ok((found, written));
         }
-        if self.arena.renewal() == Renewal::Shared {
+        if self.arena.renewal() == ServerRenewal::Shared {
             found.not_judged.push(
                 "both sides are one database: what their statements did is not compared".to_owned(),
             );
@@ -124,40 +124,40 @@ impl PairContest<'_> {
         workload: usize,
         transactions: Option<u64>,
         within: Option<Duration>,
-    ) -> Result<Outcome, PairError> {
+    ) -> Result<LoadOutcome, PairError> {
         let scripts = self.workloads[side][workload].scripts.iter();
-        let workload = Workload {
+        let workload = ClientGroup {
             clients: 1,
             pace: Pace::Closed,
             latency_limit_us: None,
             // Rare scripts are rehearsed as well.
             scripts: scripts
-                .map(|one| ScriptText { weight: one.weight.min(1), ..one.clone() })
+                .map(|one| LoadScript { weight: one.weight.min(1), ..one.clone() })
                 .collect(),
             ..self.workloads[side][workload].clone()
         };
         let window_ms = (self.max_time.as_secs_f64() * 1e3 * SHARE) as u64;
         let window_ms = window_ms.clamp(LEAST_MS, MOST_MS) / self.workloads[side].len() as u64;
         let limit = transactions.map_or(
-            Limit::Time { warm_up: WarmUp::Fixed(0), window_ms: window_ms.max(LEAST_MS / 5) },
-            Limit::Transactions,
+            LoadLimit::Time { warm_up: WarmUp::Fixed(0), window_ms: window_ms.max(LEAST_MS / 5) },
+            LoadLimit::Transactions,
         );
-        let plan = Plan {
+        let plan = LoadPlan {
             limit,
             lanes: 1,
             work: WorkRecord::Answers,
             ..self.plan(vec![workload], TICK_MS)
         };
-        let (own, began) = (Control::new(), Instant::now());
-        let mut watch = |_: &Event<'_>| {
+        let (own, began) = (LoadControl::new(), Instant::now());
+        let mut watch = |_: &LoadEvent<'_>| {
             let is_over = within.is_some_and(|within| began.elapsed() > within);
-            if is_over || self.control.urgency() != Urgency::None {
+            if is_over || self.control.urgency() != StopUrgency::None {
                 own.interrupt();
             }
         };
         let load = PreparedLoad::new(&plan, began, Vec::new());
-        let measured = load.run(Fleet::Threads, &own, &mut [&mut watch]);
-        if self.control.urgency() != Urgency::None {
+        let measured = load.run(LaneFleet::Threads, &own, &mut [&mut watch]);
+        if self.control.urgency() != StopUrgency::None {
             return Err(PairError::Interrupted { doing: "loading the servers" });
         }
         let name = || self.arena.sides()[side].name().to_owned();
@@ -228,7 +228,7 @@ impl PairContest<'_> {
 const TICK_MS: u64 = 250;
 
 /// Transactions of a rehearsal that ended, in whatever way.
-fn transactions(outcome: &Outcome) -> u64 {
+fn transactions(outcome: &LoadOutcome) -> u64 {
     let counts = &outcome.workloads[0].counts_total;
     counts.transactions + counts.failed()
 }

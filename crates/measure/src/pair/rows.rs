@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use load::{Control, RowsContent, RowsFailure, ScriptRows, ScriptText, Workload};
+use load::{ClientGroup, LoadControl, LoadScript, RowsContent, RowsFailure, ScriptRows};
 use record::comparison::StatementVerdict;
-use script::{CommandKind, Names, RowSource, RowTable, Script};
+use script::{CommandKind, ParsedScript, RowSource, RowTable, VariableNames};
 
 use crate::pair::error::PairError;
 use crate::pair::work::{ExcludedScript, has_same_scripts};
@@ -16,10 +16,10 @@ use crate::pair::work::{ExcludedScript, has_same_scripts};
 /// # Errors
 /// If a query fails, or returns no rows that scripts can draw from, and no script is left.
 pub(crate) fn fetch_rows(
-    workloads: &mut [Vec<Workload>; 2],
+    workloads: &mut [Vec<ClientGroup>; 2],
     names: [&str; 2],
     has_statements: bool,
-    control: &Control,
+    control: &LoadControl,
 ) -> Result<Vec<ExcludedScript>, PairError> {
     let is_mixed = has_statements
         && matches!(&workloads[0][..], [one] if one.scripts.len() > 1)
@@ -51,14 +51,17 @@ pub(crate) fn fetch_rows(
     Ok(excluded)
 }
 
-fn rows(workloads: &[Workload]) -> Vec<ScriptRows> {
+fn rows(workloads: &[ClientGroup]) -> Vec<ScriptRows> {
     workloads.iter().flat_map(|workload| workload.rows.clone()).collect()
 }
 
 /// Takes the scripts out of both sides that have no rows to draw from, where others are left.
-fn exclude(workloads: &mut [Vec<Workload>; 2], failures: Vec<RowsFailure>) -> Vec<ExcludedScript> {
+fn exclude(
+    workloads: &mut [Vec<ClientGroup>; 2],
+    failures: Vec<RowsFailure>,
+) -> Vec<ExcludedScript> {
     let missing = missing(&workloads[0][0].rows, failures);
-    let why = |script: &ScriptText| {
+    let why = |script: &LoadScript| {
         sources(script).iter().find_map(|source| missing.get(&source.path).cloned())
     };
     let (without, with): (Vec<_>, Vec<_>) = std::mem::take(&mut workloads[0][0].scripts)
@@ -70,7 +73,7 @@ fn exclude(workloads: &mut [Vec<Workload>; 2], failures: Vec<RowsFailure>) -> Ve
         workloads[0][0].scripts = without.into_iter().map(|(_, script)| script).collect();
         return Vec::new();
     }
-    let with: Vec<ScriptText> = with.into_iter().map(|(_, script)| script).collect();
+    let with: Vec<LoadScript> = with.into_iter().map(|(_, script)| script).collect();
     for side in workloads.iter_mut() {
         side[0].scripts.clone_from(&with);
         side[0].rows.retain(|rows| !missing.contains_key(&rows.source.path));
@@ -102,8 +105,9 @@ fn missing(rows: &[ScriptRows], failures: Vec<RowsFailure>) -> BTreeMap<String, 
 }
 
 /// The files from which a script draws rows; none where it cannot be read: the load says what is wrong.
-fn sources(given: &ScriptText) -> Vec<RowSource> {
-    let script = Script::parse(&given.name, &given.text, given.syntax, &mut Names::new());
+fn sources(given: &LoadScript) -> Vec<RowSource> {
+    let script =
+        ParsedScript::parse(&given.name, &given.text, given.syntax, &mut VariableNames::new());
     let commands = script.into_iter().flat_map(|script| script.commands);
     let source = |kind: CommandKind| match kind {
         CommandKind::SetRow(row) => Some(row.source),

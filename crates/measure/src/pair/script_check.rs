@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use load::{Control, Event, Fleet, Limit, Outcome, Plan, Urgency};
+use load::{LaneFleet, LoadControl, LoadEvent, LoadLimit, LoadOutcome, LoadPlan, StopUrgency};
 use record::comparison::StatementVerdict;
 
 use crate::loading::{LoadMeasurement, PreparedLoad};
@@ -24,7 +24,7 @@ const TICK_MS: u64 = 100;
 
 /// The end of one execution.
 enum Execution {
-    Ended(Box<Outcome>, Duration),
+    Ended(Box<LoadOutcome>, Duration),
     Failed(String),
     TooLong,
 }
@@ -94,17 +94,20 @@ impl PairContest<'_> {
         within: Duration,
     ) -> Result<Execution, PairError> {
         let workload = statements::alone(&self.workloads[side][0], script);
-        let plan =
-            Plan { lanes: 1, limit: Limit::Transactions(1), ..self.plan(vec![workload], TICK_MS) };
-        let (own, began) = (Control::new(), Instant::now());
-        let mut watch = |_: &Event<'_>| {
-            if began.elapsed() > within || self.control.urgency() != Urgency::None {
+        let plan = LoadPlan {
+            lanes: 1,
+            limit: LoadLimit::Transactions(1),
+            ..self.plan(vec![workload], TICK_MS)
+        };
+        let (own, began) = (LoadControl::new(), Instant::now());
+        let mut watch = |_: &LoadEvent<'_>| {
+            if began.elapsed() > within || self.control.urgency() != StopUrgency::None {
                 own.interrupt();
             }
         };
         let load = PreparedLoad::new(&plan, began, Vec::new());
-        let measured = load.run(Fleet::Threads, &own, &mut [&mut watch]);
-        if self.control.urgency() != Urgency::None {
+        let measured = load.run(LaneFleet::Threads, &own, &mut [&mut watch]);
+        if self.control.urgency() != StopUrgency::None {
             return Err(PairError::Interrupted { doing: "loading the servers" });
         }
         let side = self.arena.sides()[side].name().to_owned();
@@ -115,7 +118,7 @@ impl PairContest<'_> {
         Ok(match (result.counts_total.transactions > 0, own.urgency()) {
             // A script without a statement takes no time.
             (true, _) => Execution::Ended(Box::new(outcome), took.unwrap_or_default()),
-            (false, Urgency::None) => {
+            (false, StopUrgency::None) => {
                 let why = messages.first.into_iter().next();
                 Execution::Failed(why.unwrap_or_else(|| "it gave no answer".to_owned()))
             }
@@ -125,7 +128,7 @@ impl PairContest<'_> {
 }
 
 /// True if statements of a load have changed rows, or may have.
-fn has_written(outcome: &Outcome) -> bool {
+fn has_written(outcome: &LoadOutcome) -> bool {
     const READS: [&str; 8] =
         ["SELECT", "SHOW", "SET", "BEGIN", "COMMIT", "ROLLBACK", "EXPLAIN", "START TRANSACTION"];
     let statements = outcome.work.iter().flat_map(|work| &work.statements);

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use load::{
-    Blocks, Fleet, Limit, Pace, Plan, ScriptOutcome, ScriptText, Urgency, WarmUp, Workload,
+    BlockSchedule, ClientGroup, LaneFleet, LoadLimit, LoadPlan, LoadScript, Pace, ScriptOutcome,
+    StopUrgency, WarmUp,
 };
 use record::comparison::{
-    Instances, Metric, ProductionForecast, StatementComparison, StatementTimes, StatementVerdict,
-    Verdict,
+    ComparedMetric, FigureVerdict, InstanceFindings, ProductionForecast, StatementComparison,
+    StatementTimes, StatementVerdict,
 };
 use stats::sequence::OBSERVATIONS_MIN;
-use stats::{Interval, Latency, sequence};
+use stats::{ConfidenceInterval, LatencyHistogram, sequence};
 
 use crate::loading::{LoadMeasurement, PreparedLoad};
 use crate::pair::answer;
@@ -53,7 +54,7 @@ struct TimeSeries {
     /// All time of both sides.
     total_ms: [f64; 2],
     /// What both sides did in the segment under way.
-    under_way: [Latency; 2],
+    under_way: [LatencyHistogram; 2],
     /// The number of each entry's segment.
     at: Vec<usize>,
     /// Segments that are over.
@@ -132,20 +133,20 @@ impl TimeSeries {
     /// The verdict, where it is known of all scripts together whether B is slower or faster.
     fn verdict(&self, slower: bool, faster: bool, threshold: f64, floor: f64) -> StatementVerdict {
         let verdicts = [&self.means, &self.medians].map(|series| {
-            answer::verdict(Metric::P50, interval(series).as_ref(), threshold, floor)
+            answer::verdict(ComparedMetric::P50, interval(series).as_ref(), threshold, floor)
         });
-        let is = |verdict: Verdict| verdicts.contains(&verdict);
+        let is = |verdict: FigureVerdict| verdicts.contains(&verdict);
         match () {
-            () if verdicts == [Verdict::Equal; 2] => StatementVerdict::Equal,
-            () if slower && !faster && is(Verdict::Worse) => StatementVerdict::Slower,
-            () if faster && !slower && is(Verdict::Better) => StatementVerdict::Faster,
+            () if verdicts == [FigureVerdict::Equal; 2] => StatementVerdict::Equal,
+            () if slower && !faster && is(FigureVerdict::Worse) => StatementVerdict::Slower,
+            () if faster && !slower && is(FigureVerdict::Better) => StatementVerdict::Faster,
             () => StatementVerdict::CannotTell,
         }
     }
 }
 
 /// B ÷ A of a series of both sides.
-fn interval([a, b]: &[Vec<f64>; 2]) -> Option<Interval> {
+fn interval([a, b]: &[Vec<f64>; 2]) -> Option<ConfidenceInterval> {
     sequence::mean_ratio(b, a, CONFIDENCE).ok()
 }
 
@@ -167,9 +168,9 @@ impl StatementSeries {
     /// something else on B, `excluded` which ones were left out of the load.
     pub(crate) fn judged(
         &self,
-        workload: &Workload,
+        workload: &ClientGroup,
         threshold: f64,
-        instances: &Instances,
+        instances: &InstanceFindings,
         differences: &BTreeMap<usize, String>,
         excluded: &[ExcludedScript],
     ) -> Vec<StatementComparison> {
@@ -197,7 +198,7 @@ impl StatementSeries {
     /// script. Scripts with enough restarts count; one that did not run in a restart has the mean of the others there.
     pub(crate) fn forecast(
         &self,
-        workload: &Workload,
+        workload: &ClientGroup,
         production: &BTreeMap<String, f64>,
     ) -> Option<ProductionForecast> {
         if production.is_empty() {
@@ -232,9 +233,9 @@ impl StatementSeries {
     /// the instances nothing is said.
     fn verdicts(
         &self,
-        workload: &Workload,
+        workload: &ClientGroup,
         threshold: f64,
-        instances: &Instances,
+        instances: &InstanceFindings,
     ) -> Vec<StatementComparison> {
         let weights: f64 = workload.scripts.iter().map(|script| f64::from(script.weight)).sum();
         let evidence: Vec<[f64; 2]> = self.alone.iter().map(TimeSeries::evidence).collect();
@@ -243,7 +244,7 @@ impl StatementSeries {
             stats::discoveries(&of, StatementComparison::FALSE_DISCOVERIES)
         });
         let total_ms: f64 = self.together.iter().map(|series| series.total_ms[0]).sum();
-        let floor = instances.floor(Metric::P50);
+        let floor = instances.floor(ComparedMetric::P50);
         let judge = |(at, alone): (usize, &TimeSeries)| {
             // Nothing ran together where transactions are too long for blocks.
             let together = self.together.get(at).cloned().unwrap_or_default();
@@ -266,7 +267,7 @@ impl StatementSeries {
 
 impl PairContest<'_> {
     /// The mixed load whose scripts get a verdict each: one workload of several scripts, the same on both sides.
-    pub(crate) fn mixed(&self) -> Option<&Workload> {
+    pub(crate) fn mixed(&self) -> Option<&ClientGroup> {
         let [[a], [_]] = [&self.workloads[0][..], &self.workloads[1][..]] else { return None };
         // One that is left of several is still one of them.
         let is_mixed = a.scripts.len() > 1 || !self.excluded.is_empty();
@@ -300,11 +301,11 @@ impl ContestRun<'_, '_> {
                 let draws = number.wrapping_shl(20).wrapping_add(pass);
                 self.script_alone(draws, *script, stretch)?;
                 has_run = true;
-                if self.contest.control.urgency() != Urgency::None {
+                if self.contest.control.urgency() != StopUrgency::None {
                     break;
                 }
             }
-            if !has_run || self.contest.control.urgency() != Urgency::None {
+            if !has_run || self.contest.control.urgency() != StopUrgency::None {
                 break;
             }
         }
@@ -314,7 +315,7 @@ impl ContestRun<'_, '_> {
 
     /// The scripts: those without a verdict first, among them those that were run least often, and of these the one that
     /// takes most of A's time.
-    fn scripts_in_order(&self, mixed: &Workload) -> Vec<usize> {
+    fn scripts_in_order(&self, mixed: &ClientGroup) -> Vec<usize> {
         let rule = &self.contest.rule;
         let floor = instances::instances(
             &self.segments,
@@ -348,14 +349,14 @@ impl ContestRun<'_, '_> {
         // The blocks before those that count are like the first ones of them.
         let order: Vec<_> = order.iter().take(warm_blocks).chain(&order).copied().collect();
         let workloads = self.contest.workloads.each_ref().map(|side| alone(&side[0], script));
-        let plan = Plan {
+        let plan = LoadPlan {
             lanes: 1,
             seed,
-            limit: Limit::Time {
+            limit: LoadLimit::Time {
                 warm_up: WarmUp::Fixed(warm_blocks as u64 * block_ms),
                 window_ms: blocks as u64 * block_ms,
             },
-            blocks: Some(Blocks {
+            blocks: Some(BlockSchedule {
                 length_ms: block_ms,
                 rest_ms: block_ms / 5,
                 sides: vec![0, 1],
@@ -364,7 +365,7 @@ impl ContestRun<'_, '_> {
             ..self.contest.plan(workloads.into(), block_ms.max(INTERVAL_MS))
         };
         let load = PreparedLoad::new(&plan, Instant::now(), Vec::new());
-        let measured = load.run(Fleet::Threads, self.contest.control, &mut []);
+        let measured = load.run(LaneFleet::Threads, self.contest.control, &mut []);
         let LoadMeasurement { mut outcome, .. } = measured.map_err(|source| PairError::Load {
             side: "A or B".to_owned(),
             source: Box::new(source),
@@ -412,9 +413,9 @@ impl Stretch {
 }
 
 /// One client that runs one script of a workload.
-pub(crate) fn alone(workload: &Workload, script: usize) -> Workload {
-    let script = ScriptText { weight: 1, ..workload.scripts[script].clone() };
-    Workload {
+pub(crate) fn alone(workload: &ClientGroup, script: usize) -> ClientGroup {
+    let script = LoadScript { weight: 1, ..workload.scripts[script].clone() };
+    ClientGroup {
         clients: 1,
         pace: Pace::Closed,
         latency_limit_us: None,
@@ -437,7 +438,7 @@ mod tests {
         for _ in 0..12 {
             let mut outcome = |ratio: f64| {
                 let ms = 10.0 * ratio * (1.0 + 0.04 * (prng.unit() - 0.5));
-                let mut latency = Latency::new();
+                let mut latency = LatencyHistogram::new();
                 (0..20).for_each(|_| latency.record_ns((ms * 1e6) as u64));
                 ScriptOutcome { latency, ..ScriptOutcome::default() }
             };
@@ -451,18 +452,18 @@ mod tests {
 
     #[test]
     fn each_script_has_its_verdict_and_the_largest_effect_comes_first() {
-        let script = |(at, weight): (usize, u32)| ScriptText {
+        let script = |(at, weight): (usize, u32)| LoadScript {
             name: format!("{at}.sql"),
             text: String::new(),
             weight,
-            syntax: load::Syntax::Current,
+            syntax: load::ScriptSyntax::Current,
         };
         let scripts = [1, 1, 2].into_iter().enumerate().map(script).collect();
-        let workload = Workload::new("w", String::new(), scripts, 1, Protocol::Simple);
+        let workload = ClientGroup::new("w", String::new(), scripts, 1, Protocol::Simple);
         let found = series(&[1.0, 1.3, 0.5]).judged(
             &workload,
             0.05,
-            &Instances::default(),
+            &InstanceFindings::default(),
             &BTreeMap::new(),
             &[],
         );

@@ -1,15 +1,15 @@
 //! Transactions that are too long for blocks: each block is a turn of one side, which ends when every
 //! client has done its transactions. Quads ABBA or BAAB take the place of octets.
 
-use load::{Limit, Plan};
-use record::Cycles;
-use record::comparison::Stop;
+use load::{LoadLimit, LoadPlan};
+use record::BlockCycles;
+use record::comparison::ComparisonStop;
 
 use crate::pair::course::ContestRun;
 use crate::pair::design::QUAD;
 use crate::pair::error::PairError;
 use crate::pair::meter::{ResourceMeter, SessionLife};
-use crate::pair::observation::Octet;
+use crate::pair::observation::BlockOctet;
 use crate::pair::waits::{self, WaitSampler};
 
 /// Turns that are shorter are led in by one of each side that does not count.
@@ -22,7 +22,7 @@ impl ContestRun<'_, '_> {
         number: u64,
         quads: usize,
         transactions: u64,
-    ) -> Result<Option<Stop>, PairError> {
+    ) -> Result<Option<ComparisonStop>, PairError> {
         if self.shape.length_ms as f64 / 1e3 < WARM_BELOW_S {
             for side in [0, 1] {
                 self.turn(side, number, transactions, None)?;
@@ -37,17 +37,17 @@ impl ContestRun<'_, '_> {
             let watch = WaitSampler::new(sides, drawn);
             meter.reset();
             watch.count(true);
-            let mut octet = Octet::default();
+            let mut octet = BlockOctet::default();
             for block in 0..QUAD {
                 if self.left().as_secs_f64() * 1e3 < self.shape.length_ms as f64 {
-                    return Ok(Some(Stop::Time));
+                    return Ok(Some(ComparisonStop::Time));
                 }
                 let side = if matches!(block, 0 | 3) { first } else { 1 - first };
                 // Both sides of a pair draw the same numbers.
                 let seed = (drawn & !1) | (block as u64 / 2);
                 if let Err(error) = self.turn(side, seed, transactions, Some(&mut octet)) {
                     return match error {
-                        PairError::Interrupted { .. } => Ok(Some(Stop::Interrupted)),
+                        PairError::Interrupted { .. } => Ok(Some(ComparisonStop::Interrupted)),
                         error => Err(error),
                     };
                 }
@@ -68,11 +68,11 @@ impl ContestRun<'_, '_> {
         side: usize,
         seed: u64,
         transactions: u64,
-        octet: Option<&mut Octet>,
+        octet: Option<&mut BlockOctet>,
     ) -> Result<(), PairError> {
         let workloads = self.contest.workloads[side].clone();
-        let plan = Plan {
-            limit: Limit::Transactions(transactions),
+        let plan = LoadPlan {
+            limit: LoadLimit::Transactions(transactions),
             seed,
             ..self.contest.plan(workloads, 1_000)
         };
@@ -101,7 +101,7 @@ impl ContestRun<'_, '_> {
         let transactions = outcome.workloads.iter().map(|result| result.counts.transactions);
         half.add_block(transactions.sum(), seconds, part);
         for (position, result) in outcome.workloads.iter().enumerate() {
-            half.add(position, &result.counts, &result.latency, (0, Cycles::default()));
+            half.add(position, &result.counts, &result.latency, (0, BlockCycles::default()));
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use record::comparison::Wait;
+use record::comparison::WaitKindShare;
 use stats::Prng;
 use tail::event_key;
 
@@ -102,7 +102,7 @@ pub(crate) fn add(sum: &mut Counts, counts: &Counts) {
 }
 
 /// Wait events that were seen, the largest difference first.
-pub(crate) fn waits([a, b]: &[Counts; 2]) -> Vec<Wait> {
+pub(crate) fn waits([a, b]: &[Counts; 2]) -> Vec<WaitKindShare> {
     // An event that major versions spell differently is one, under B's name.
     let share = |counts: &Counts, event: &str| {
         let all: u64 = counts.values().sum();
@@ -111,10 +111,13 @@ pub(crate) fn waits([a, b]: &[Counts; 2]) -> Vec<Wait> {
     };
     let events: BTreeMap<String, &String> =
         a.keys().chain(b.keys()).map(|event| (event_key(event), event)).collect();
-    let wait =
-        |event: &String| Wait { event: event.clone(), a: share(a, event), b: share(b, event) };
-    let mut waits: Vec<Wait> = events.into_values().map(wait).collect();
-    let difference = |wait: &Wait| (wait.b - wait.a).abs();
+    let wait = |event: &String| WaitKindShare {
+        event: event.clone(),
+        a: share(a, event),
+        b: share(b, event),
+    };
+    let mut waits: Vec<WaitKindShare> = events.into_values().map(wait).collect();
+    let difference = |wait: &WaitKindShare| (wait.b - wait.a).abs();
     waits.sort_by(|one, other| difference(other).total_cmp(&difference(one)));
     waits.truncate(WAITS_MAX);
     waits

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use load::{ScriptText, StatementAnswer, StatementPlace, Workload, WorkloadWork};
+use load::{ClientGroup, LoadScript, StatementAnswer, StatementPlace, WorkloadWork};
 use record::comparison::{StatementComparison, StatementTimes, StatementVerdict, WorkComparison};
-use script::{CommandKind, Names, Script};
+use script::{CommandKind, ParsedScript, VariableNames};
 
 /// A script that is not part of the load.
 #[derive(Clone, Debug)]
 pub(crate) struct ExcludedScript {
-    pub(crate) script: ScriptText,
+    pub(crate) script: LoadScript,
     /// What is said of it.
     pub(crate) verdict: StatementVerdict,
     pub(crate) why: String,
@@ -101,10 +101,14 @@ pub(crate) struct StatementTexts(Vec<Vec<Vec<String>>>);
 
 impl StatementTexts {
     /// Those of workloads, whose scripts parse.
-    pub(crate) fn of(workloads: &[Workload]) -> StatementTexts {
-        let commands = |script: &load::ScriptText| -> Vec<String> {
-            let parsed =
-                Script::parse(&script.name, &script.text, script.syntax, &mut Names::new());
+    pub(crate) fn of(workloads: &[ClientGroup]) -> StatementTexts {
+        let commands = |script: &load::LoadScript| -> Vec<String> {
+            let parsed = ParsedScript::parse(
+                &script.name,
+                &script.text,
+                script.syntax,
+                &mut VariableNames::new(),
+            );
             let commands = parsed.map(|script| script.commands).into_iter().flatten();
             let text = |kind: &CommandKind| match kind {
                 CommandKind::Sql { template, .. } => {
@@ -114,7 +118,7 @@ impl StatementTexts {
             };
             commands.map(|command| text(&command.kind)).collect()
         };
-        let scripts = |workload: &Workload| workload.scripts.iter().map(commands).collect();
+        let scripts = |workload: &ClientGroup| workload.scripts.iter().map(commands).collect();
         StatementTexts(workloads.iter().map(scripts).collect())
     }
 
@@ -134,9 +138,9 @@ impl StatementTexts {
 }
 
 /// True if both sides run the same scripts: only then is their work the same.
-pub(crate) fn has_same_scripts(workloads: &[Vec<Workload>; 2]) -> bool {
+pub(crate) fn has_same_scripts(workloads: &[Vec<ClientGroup>; 2]) -> bool {
     let texts = workloads.each_ref().map(|side| {
-        let of = |one: &Workload| {
+        let of = |one: &ClientGroup| {
             one.scripts.iter().map(|script| (script.text.clone(), script.weight)).collect()
         };
         side.iter().map(of).collect::<Vec<Vec<_>>>()
@@ -361,14 +365,14 @@ mod tests {
                           SELECT random();\nDELETE FROM q WHERE k IN (SELECT k FROM q FOR UPDATE SKIP LOCKED);\n";
 
     fn texts() -> StatementTexts {
-        let script = load::ScriptText {
+        let script = load::LoadScript {
             name: "s".to_owned(),
             text: SCRIPT.to_owned(),
             weight: 1,
-            syntax: load::Syntax::Current,
+            syntax: load::ScriptSyntax::Current,
         };
         let protocol = load::Protocol::Simple;
-        StatementTexts::of(&[Workload::new("w", String::new(), vec![script], 1, protocol)])
+        StatementTexts::of(&[ClientGroup::new("w", String::new(), vec![script], 1, protocol)])
     }
 
     fn place(command: usize) -> StatementPlace {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
-use crate::command::{Child, Command, Input, Output};
+use crate::command::{ChildProcess, ProcessCommand, ProcessInput, ProcessOutput};
 
 /// Limits of a command that is run to its end.
 pub struct CommandLimits<'l> {
@@ -32,19 +32,19 @@ pub struct CommandOutput {
     pub stderr: Vec<u8>,
 }
 
-impl Command {
-    /// Runs it as [`Command::spawn_confined`] does, until it has ended. What is left of its process group
+impl ProcessCommand {
+    /// Runs it as [`ProcessCommand::spawn_confined`] does, until it has ended. What is left of its process group
     /// then is killed. `fed` is what it reads from its standard input.
     ///
     /// # Errors
-    /// As [`Command::spawn`]; `TimedOut` and `Interrupted` where a limit has ended it.
+    /// As [`ProcessCommand::spawn`]; `TimedOut` and `Interrupted` where a limit has ended it.
     pub fn run(
         self,
         fed: Option<Box<dyn Read + Send>>,
         limits: &CommandLimits<'_>,
     ) -> io::Result<CommandOutput> {
-        let input = if fed.is_some() { Input::Pipe } else { Input::Null };
-        let command = self.stdin(input).stdout(Output::Pipe).stderr(Output::Pipe);
+        let input = if fed.is_some() { ProcessInput::Pipe } else { ProcessInput::Null };
+        let command = self.stdin(input).stdout(ProcessOutput::Pipe).stderr(ProcessOutput::Pipe);
         let mut child = command.spawn_confined()?;
         if let (Some(mut fed), Some(mut stdin)) = (fed, child.stdin()) {
             // A program that stops at an error reads no further: the pipe breaks, and this ends.
@@ -73,7 +73,7 @@ impl Command {
     }
 }
 
-impl Child {
+impl ChildProcess {
     /// True if it has ended; it is not reaped for that.
     fn has_ended(&self) -> io::Result<bool> {
         let pid = Pid::from_raw(self.id().cast_signed()).ok_or(io::ErrorKind::InvalidData)?;
@@ -133,7 +133,8 @@ mod tests {
             is_interrupted: &|| false,
         };
         let fed = fed.map(|text| Box::new(text.as_bytes()) as Box<dyn Read + Send>);
-        let command = Command::new("/bin/sh").args(["-c", script]).env("PATH", "/usr/bin:/bin");
+        let command =
+            ProcessCommand::new("/bin/sh").args(["-c", script]).env("PATH", "/usr/bin:/bin");
         let ended = command.run(fed, &limits)?;
         let text = |bytes| String::from_utf8(bytes).unwrap();
         Ok((ended.status.code(), text(ended.stdout), text(ended.stderr)))
@@ -160,7 +161,7 @@ mod tests {
         let is_interrupted = || looks.replace(looks.get() + 1) > 2;
         let check = |timeout, is_interrupted: &dyn Fn() -> bool, expected| {
             let limits = CommandLimits { bytes_max: 10, timeout, is_interrupted };
-            let command = Command::new("/bin/sleep").arg("600");
+            let command = ProcessCommand::new("/bin/sleep").arg("600");
             assert_eq!(command.run(None, &limits).unwrap_err().kind(), expected);
         };
         check(Some(Duration::from_millis(10)), &|| false, io::ErrorKind::TimedOut);

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::command::{Command, Input, Output};
-use crate::init::Exit;
+use crate::command::{ProcessCommand, ProcessInput, ProcessOutput};
+use crate::init::ProcessExit;
 
 /// The largest packet that either side sends; below the kernel's default socket buffer (208 KiB).
 pub(crate) const MESSAGE_BYTES_MAX: usize = 128 * 1024;
@@ -17,7 +17,7 @@ pub(crate) const MESSAGE_BYTES_MAX: usize = 128 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Request {
     /// Start this process, in one of the network namespaces that the init holds.
-    Spawn { command: Command, network: Option<i32> },
+    Spawn { command: ProcessCommand, network: Option<i32> },
     /// Make a network namespace; the answer is what it is called from then on.
     MakeNetwork,
     /// Let go of a network namespace, which ends with the last process in it.
@@ -46,7 +46,7 @@ pub(crate) enum Report {
     /// A request, or the setting up, failed at this step.
     Failed { step: String, errno: i32 },
     /// A process that it started has ended.
-    Exited { pid: i32, exit: Exit },
+    Exited { pid: i32, exit: ProcessExit },
 }
 
 impl Request {
@@ -61,8 +61,10 @@ impl Request {
             }
             // The init has no terminal, and a pipe's other end would be in the wrong process.
             let outputs = [&command.stdout, &command.stderr];
-            let is_open = |output: &&Output| matches!(output, Output::Inherited | Output::Pipe);
-            if command.stdin != Input::Null || outputs.iter().any(is_open) {
+            let is_open = |output: &&ProcessOutput| {
+                matches!(output, ProcessOutput::Inherited | ProcessOutput::Pipe)
+            };
+            if command.stdin != ProcessInput::Null || outputs.iter().any(is_open) {
                 return Err(io::ErrorKind::Unsupported.into());
             }
         }
@@ -97,21 +99,21 @@ mod tests {
     use rustix::process::Signal;
 
     use super::*;
-    use crate::user::User;
+    use crate::user::SystemUser;
 
     #[test]
     fn messages_survive_the_way() {
-        let command = Command::new("/bin/postgres")
+        let command = ProcessCommand::new("/bin/postgres")
             .args(["-D", "", "a\nb"])
             .env("PATH", "/bin")
             .env("EMPTY", "")
             .directory("/somewhere else")
-            .user(User { uid: u32::MAX - 1, gid: 7 })
-            .stdout(Output::File("/log".into()))
+            .user(SystemUser { uid: u32::MAX - 1, gid: 7 })
+            .stdout(ProcessOutput::File("/log".into()))
             .parent_death_signal(Signal::QUIT);
         for request in [
             Request::Spawn { command, network: None },
-            Request::Spawn { command: Command::new("x"), network: Some(7) },
+            Request::Spawn { command: ProcessCommand::new("x"), network: Some(7) },
             Request::MakeNetwork,
             Request::DropNetwork { network: 7 },
             Request::Signal { pid: 12, signal: 9 },
@@ -139,8 +141,8 @@ mod tests {
             Report::Ready,
             Report::Done(-3),
             Report::Failed { step: "mounting /proc".into(), errno: 1 },
-            Report::Exited { pid: 3, exit: Exit::Code(1) },
-            Report::Exited { pid: 3, exit: Exit::Signal(9) },
+            Report::Exited { pid: 3, exit: ProcessExit::Code(1) },
+            Report::Exited { pid: 3, exit: ProcessExit::Signal(9) },
         ] {
             assert_eq!(Report::decode(&report.encode().unwrap()).unwrap(), report);
         }
@@ -148,12 +150,15 @@ mod tests {
 
     #[test]
     fn what_cannot_be_said_is_refused() {
-        let refused = |command: Command| {
+        let refused = |command: ProcessCommand| {
             Request::Spawn { command, network: None }.encode().unwrap_err().kind()
         };
-        assert_eq!(refused(Command::new("a\0b")), io::ErrorKind::InvalidInput);
-        assert_eq!(refused(Command::new("a").stdout(Output::Pipe)), io::ErrorKind::Unsupported);
+        assert_eq!(refused(ProcessCommand::new("a\0b")), io::ErrorKind::InvalidInput);
+        assert_eq!(
+            refused(ProcessCommand::new("a").stdout(ProcessOutput::Pipe)),
+            io::ErrorKind::Unsupported
+        );
         let long = "x".repeat(MESSAGE_BYTES_MAX);
-        assert_eq!(refused(Command::new("a").arg(long)), io::ErrorKind::ArgumentListTooLong);
+        assert_eq!(refused(ProcessCommand::new("a").arg(long)), io::ErrorKind::ArgumentListTooLong);
     }
 }

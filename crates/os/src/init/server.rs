@@ -15,18 +15,18 @@ use rustix::net::{RecvFlags, SendFlags};
 use rustix::process::{Pid, Signal, WaitOptions};
 
 use crate::cgroup;
-use crate::command::Command;
+use crate::command::ProcessCommand;
 use crate::init::message::{MESSAGE_BYTES_MAX, Report, Request};
-use crate::init::{Exit, Failure, Isolation, retry};
+use crate::init::{InitFailure, ProcessExit, ProcessIsolation, retry};
 use crate::namespaces::{self, UnshareMode};
-use crate::processes::{self, Process};
+use crate::processes::{self, ProcessRow};
 use crate::shared_memory::Segments;
 use crate::signals;
 
 /// Forks the init; it talks over `socket`.
 pub(crate) fn fork(
     socket: &OwnedFd,
-    isolation: Isolation,
+    isolation: ProcessIsolation,
     removed: Option<&Path>,
     inherited: &[BorrowedFd<'_>],
 ) -> io::Result<Pid> {
@@ -35,17 +35,19 @@ pub(crate) fn fork(
     let rig = std::process::id();
     signals::fork(|| {
         let born = leave_the_rig(&kept).and_then(|()| match isolation {
-            Isolation::Keeper => Ok(()),
-            Isolation::Namespaces => namespaces::unshare(UnshareMode::AsRoot),
-            Isolation::UserNamespace => namespaces::unshare(UnshareMode::ThroughUserNamespace),
+            ProcessIsolation::Keeper => Ok(()),
+            ProcessIsolation::Namespaces => namespaces::unshare(UnshareMode::AsRoot),
+            ProcessIsolation::UserNamespace => {
+                namespaces::unshare(UnshareMode::ThroughUserNamespace)
+            }
         });
         match (born, isolation) {
             (Err(failure), _) => give_up(socket, &failure),
-            (Ok(()), Isolation::Keeper) => serve(socket.as_fd(), isolation, removed, rig),
-            (Ok(()), Isolation::Namespaces | Isolation::UserNamespace) => {
+            (Ok(()), ProcessIsolation::Keeper) => serve(socket.as_fd(), isolation, removed, rig),
+            (Ok(()), ProcessIsolation::Namespaces | ProcessIsolation::UserNamespace) => {
                 match signals::fork(|| serve(socket.as_fd(), isolation, removed, rig)) {
                     Ok(inner) => stand_by(inner, &kept),
-                    Err(error) => give_up(socket, &Failure::new("forking process 1", &error)),
+                    Err(error) => give_up(socket, &InitFailure::new("forking process 1", &error)),
                 }
             }
         }
@@ -53,11 +55,11 @@ pub(crate) fn fork(
 }
 
 /// Keeps nothing of the rig: no terminal, no descriptor, no directory, no signal.
-fn leave_the_rig(kept: &[RawFd]) -> Result<(), Failure> {
-    let failed = |step: &'static str| move |error: io::Error| Failure::new(step, &error);
-    rustix::process::setsid().map_err(Failure::at("starting a session"))?;
-    rustix::process::chdir("/").map_err(Failure::at("changing to /"))?;
-    rustix::thread::set_name(c"pgrig lab init").map_err(Failure::at("naming the process"))?;
+fn leave_the_rig(kept: &[RawFd]) -> Result<(), InitFailure> {
+    let failed = |step: &'static str| move |error: io::Error| InitFailure::new(step, &error);
+    rustix::process::setsid().map_err(InitFailure::at("starting a session"))?;
+    rustix::process::chdir("/").map_err(InitFailure::at("changing to /"))?;
+    rustix::thread::set_name(c"pgrig lab init").map_err(InitFailure::at("naming the process"))?;
     close_all_but(kept).map_err(failed("closing inherited descriptors"))
 }
 
@@ -84,7 +86,7 @@ fn close_all_but(kept: &[RawFd]) -> io::Result<()> {
     Ok(())
 }
 
-fn give_up(socket: &OwnedFd, failure: &Failure) -> i32 {
+fn give_up(socket: &OwnedFd, failure: &InitFailure) -> i32 {
     let errno = failure.error.raw_os_error().unwrap_or(libc::EIO);
     // A rig that is gone does not need to know.
     let _ = say(socket.as_fd(), &Report::Failed { step: failure.step.clone(), errno });
@@ -104,7 +106,12 @@ fn stand_by(inner: Pid, kept: &[RawFd]) -> i32 {
     }
 }
 
-fn serve(socket: BorrowedFd<'_>, isolation: Isolation, removed: Option<&Path>, rig: u32) -> i32 {
+fn serve(
+    socket: BorrowedFd<'_>,
+    isolation: ProcessIsolation,
+    removed: Option<&Path>,
+    rig: u32,
+) -> i32 {
     let prepared = prepare(isolation);
     let children = match prepared {
         Ok(children) => children,
@@ -124,7 +131,7 @@ fn serve(socket: BorrowedFd<'_>, isolation: Isolation, removed: Option<&Path>, r
         cgroup::remove_of(rig);
     }
     if let Some(directory) = removed {
-        if isolation != Isolation::Keeper {
+        if isolation != ProcessIsolation::Keeper {
             // What is mounted in it goes away as a whole, and not file by file.
             let _ = namespaces::unmount_below(directory);
         }
@@ -134,19 +141,21 @@ fn serve(socket: BorrowedFd<'_>, isolation: Isolation, removed: Option<&Path>, r
     0
 }
 
-fn prepare(isolation: Isolation) -> Result<OwnedFd, Failure> {
+fn prepare(isolation: ProcessIsolation) -> Result<OwnedFd, InitFailure> {
     match isolation {
-        Isolation::Keeper => rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
-            .map_err(Failure::at("becoming a subreaper"))?,
-        Isolation::Namespaces | Isolation::UserNamespace => {
+        ProcessIsolation::Keeper => {
+            rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+                .map_err(InitFailure::at("becoming a subreaper"))?
+        }
+        ProcessIsolation::Namespaces | ProcessIsolation::UserNamespace => {
             // The parent only waits and has one thread, so this fires when it is killed, and then.
             rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
-                .map_err(Failure::at("following the parent's death"))?;
+                .map_err(InitFailure::at("following the parent's death"))?;
             namespaces::mount_private()?;
         }
     }
     signals::block_all_and_watch_children()
-        .map_err(|error| Failure::new("watching for ended children", &error))
+        .map_err(|error| InitFailure::new("watching for ended children", &error))
 }
 
 struct Server<'a> {
@@ -240,7 +249,7 @@ impl Server<'_> {
         Ok(name)
     }
 
-    fn spawn(&mut self, command: &Command, network: Option<i32>) -> io::Result<i32> {
+    fn spawn(&mut self, command: &ProcessCommand, network: Option<i32>) -> io::Result<i32> {
         let pid = match network {
             None => command.spawn_detached()?,
             Some(name) => {
@@ -272,7 +281,7 @@ impl Server<'_> {
         loop {
             self.reap()?;
             let processes = processes::all()?;
-            let will_stop = |process: &Process| {
+            let will_stop = |process: &ProcessRow| {
                 let was_told = signal == libc::SIGSTOP && reached.contains(&process.pid);
                 was_told && is_in_vfork(process, &processes)
             };
@@ -307,9 +316,10 @@ impl Server<'_> {
         &self,
         directory: &Path,
         except: Option<&Path>,
-        processes: &'p [Process],
-    ) -> impl Iterator<Item = &'p Process> {
-        let by_pid: HashMap<i32, &Process> = processes.iter().map(|row| (row.pid, row)).collect();
+        processes: &'p [ProcessRow],
+    ) -> impl Iterator<Item = &'p ProcessRow> {
+        let by_pid: HashMap<i32, &ProcessRow> =
+            processes.iter().map(|row| (row.pid, row)).collect();
         let was_started_under = move |pid| {
             let started_in = self.spawned.get(&pid).and_then(Option::as_ref);
             started_in.is_some_and(|path| path.starts_with(directory))
@@ -339,9 +349,9 @@ impl Server<'_> {
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
             let pid = pid.as_raw_nonzero().get();
             let exit = match status.terminating_signal() {
-                Some(signal) => Exit::Signal(signal),
+                Some(signal) => ProcessExit::Signal(signal),
                 None => match status.exit_status() {
-                    Some(code) => Exit::Code(code),
+                    Some(code) => ProcessExit::Code(code),
                     // It has not ended: a debugger has stopped it, or lets it go on.
                     None => continue,
                 },
@@ -375,7 +385,7 @@ impl Server<'_> {
     }
 }
 
-fn has_effect(process: &Process, signal: i32) -> bool {
+fn has_effect(process: &ProcessRow, signal: i32) -> bool {
     match signal {
         libc::SIGSTOP => process.is_zombie() || process.is_stopped(),
         libc::SIGCONT => !process.is_stopped(),
@@ -385,9 +395,9 @@ fn has_effect(process: &Process, signal: i32) -> bool {
 
 /// True if it sleeps in vfork(2) until a stopped child goes on. It cannot be stopped there; a
 /// SIGSTOP that was sent to it takes effect when it wakes up.
-fn is_in_vfork(process: &Process, processes: &[Process]) -> bool {
+fn is_in_vfork(process: &ProcessRow, processes: &[ProcessRow]) -> bool {
     let mut children = processes.iter().filter(|child| child.parent == process.pid);
-    process.is_uninterruptible() && children.any(Process::is_stopped)
+    process.is_uninterruptible() && children.any(ProcessRow::is_stopped)
 }
 
 /// Sends a signal; a process that has ended is no error.

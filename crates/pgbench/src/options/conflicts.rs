@@ -2,7 +2,7 @@
 //! given.
 
 use load::{OnError, OnHostLoss, Pace, Protocol, RowTables, ScriptRows};
-use script::{Builtin, Names};
+use script::{BuiltinScript, VariableNames};
 
 use super::given::Given;
 use super::row::{Mode, Row};
@@ -56,7 +56,7 @@ fn refuse<T>(text: &str) -> Result<T, Complaint> {
 }
 
 fn default_script() -> Script {
-    let builtin = &Builtin::ALL[0];
+    let builtin = &BuiltinScript::ALL[0];
     Script {
         name: builtin.description.to_owned(),
         text: builtin.text.to_owned(),
@@ -74,10 +74,10 @@ fn check_scripts(given: &mut Given) -> Result<(), Complaint> {
     let syntax = given.ours.syntax;
     // pgbench's default is the simple protocol.
     let protocol = given.protocol.unwrap_or_default();
-    let mut names = Names::new();
+    let mut names = VariableNames::new();
     let mut parsed = Vec::new();
     for Script { name, text, commands, reads_as_nine_x, .. } in &mut given.scripts {
-        let script = script::Script::parse(name, text.as_bytes(), syntax, &mut names);
+        let script = script::ParsedScript::parse(name, text.as_bytes(), syntax, &mut names);
         let script = script.map_err(|error| {
             let complaint = Complaint::error(&error);
             match &error.hint {
@@ -103,7 +103,7 @@ fn check_scripts(given: &mut Given) -> Result<(), Complaint> {
 }
 
 /// Reads the files from which a script draws rows, each once.
-fn add_rows(script: &script::Script, rows: &mut Vec<ScriptRows>) -> Result<(), Complaint> {
+fn add_rows(script: &script::ParsedScript, rows: &mut Vec<ScriptRows>) -> Result<(), Complaint> {
     for command in &script.commands {
         let script::CommandKind::SetRow(row) = &command.kind else { continue };
         if rows.iter().all(|known| known.source != row.source) {

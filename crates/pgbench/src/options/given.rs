@@ -1,7 +1,7 @@
 //! The options that were given so far.
 
 use load::{OnHostLoss, Protocol, ScriptRows};
-use script::{RandomSeed, Syntax, Weighted};
+use script::{RandomSeed, ScriptSyntax, ScriptWeight};
 
 use super::row::{Done, Mode, Row, Take};
 use super::values::{Arrivals, builtin, goal, is_tpcc, script_text, weighted};
@@ -106,9 +106,9 @@ impl Given {
     }
 
     /// The language of the scripts.
-    pub(super) fn syntax(&self) -> Syntax {
+    pub(super) fn syntax(&self) -> ScriptSyntax {
         match self.ours.syntax {
-            Syntax::Current if self.is_pgbenchs() => Syntax::Pgbench,
+            ScriptSyntax::Current if self.is_pgbenchs() => ScriptSyntax::Pgbench,
             syntax => syntax,
         }
     }
@@ -161,7 +161,7 @@ impl Given {
     }
 
     pub(super) fn add_file(&mut self, value: &str) -> Done {
-        let Weighted { name, weight } = weighted(value)?;
+        let ScriptWeight { name, weight } = weighted(value)?;
         let text = script_text(&name)?;
         self.add_script(Script {
             name,

@@ -3,8 +3,10 @@
 use std::io::Read;
 use std::path::Path;
 
-use load::{OnHostLoss, Protocol, Syntax, WarmUp};
-use script::{Builtin, Define, ROW_BYTES_MAX, RandomSeed, RandomSeedError, Weighted};
+use load::{OnHostLoss, Protocol, ScriptSyntax, WarmUp};
+use script::{
+    BuiltinScript, DefinedVariable, ROW_BYTES_MAX, RandomSeed, RandomSeedError, ScriptWeight,
+};
 use stats::scalability::LOADS_MIN;
 
 use super::PartitionMethod;
@@ -70,8 +72,8 @@ pub(super) fn row_text(path: &str, place: &str) -> Result<String, Complaint> {
     })
 }
 
-pub(super) fn weighted(value: &str) -> Result<Weighted, Complaint> {
-    Weighted::parse(value).map_err(Complaint::error)
+pub(super) fn weighted(value: &str) -> Result<ScriptWeight, Complaint> {
+    ScriptWeight::parse(value).map_err(Complaint::error)
 }
 
 /// True if a name means the built-in scripts that pgbench does not have: no name of pgbench's begins so.
@@ -80,9 +82,9 @@ pub(super) fn is_tpcc(name: &str) -> bool {
 }
 
 /// The built-in script whose name begins so; else the complaint lists them all.
-pub(super) fn builtin(name: &str) -> Result<&'static Builtin, Complaint> {
-    Builtin::find(name).map_err(|error| {
-        let list = Builtin::list();
+pub(super) fn builtin(name: &str) -> Result<&'static BuiltinScript, Complaint> {
+    BuiltinScript::find(name).map_err(|error| {
+        let list = BuiltinScript::list();
         Complaint::error(error).with_bare(list.strip_suffix('\n').unwrap_or(&list))
     })
 }
@@ -132,7 +134,7 @@ pub(super) fn protocol(value: &str) -> Result<Protocol, Complaint> {
 }
 
 pub(super) fn definition(value: &str) -> Result<(String, String), Complaint> {
-    let define = Define::parse(value).map_err(Complaint::error)?;
+    let define = DefinedVariable::parse(value).map_err(Complaint::error)?;
     if define.value.is_empty() {
         return Err(invalid("variable definition", value));
     }
@@ -216,10 +218,10 @@ pub(super) fn on_host_loss(value: &str) -> Result<OnHostLoss, Complaint> {
     }
 }
 
-pub(super) fn syntax(value: &str) -> Result<Syntax, Complaint> {
+pub(super) fn syntax(value: &str) -> Result<ScriptSyntax, Complaint> {
     match value {
-        "9.x" => Ok(Syntax::NineX),
-        "current" => Ok(Syntax::Current),
+        "9.x" => Ok(ScriptSyntax::NineX),
+        "current" => Ok(ScriptSyntax::Current),
         _ => Err(Complaint::error(format_args!(
             "invalid script syntax, expecting \"9.x\" or \"current\", got: \"{value}\""
         ))),

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use load::{Control, Limit, OnLoss, Pace, Plan, WarmUp};
-use stats::Latency;
+use load::{LoadControl, LoadLimit, LoadPlan, OnLoss, Pace, WarmUp};
+use stats::LatencyHistogram;
 use wire::conninfo::Conninfo;
 
 use crate::complaint::{Complaint, system_error};
@@ -18,11 +18,11 @@ const WINDOW_MS: u64 = 2_000;
 pub(super) struct Baseline {
     /// Transactions a second of the same script by the same clients, as fast as they can.
     pub(super) rate: f64,
-    pub(super) latency: Latency,
+    pub(super) latency: LatencyHistogram,
 }
 
 /// Measures it: the plan's clients and scripts, without a pace, on a null server of our own.
-pub(super) fn measure(plan: &Plan, control: &Control) -> Result<Baseline, Complaint> {
+pub(super) fn measure(plan: &LoadPlan, control: &LoadControl) -> Result<Baseline, Complaint> {
     let failed = |error: &std::io::Error| {
         let reason = system_error(error);
         Complaint::error(format_args!("could not start a null server for --baseline: {reason}"))
@@ -46,13 +46,13 @@ pub(super) fn measure(plan: &Plan, control: &Control) -> Result<Baseline, Compla
 }
 
 /// The plan's load on the null server.
-fn against(plan: &Plan, server: &NullServer) -> Result<Plan, Complaint> {
+fn against(plan: &LoadPlan, server: &NullServer) -> Result<LoadPlan, Complaint> {
     let host = server.host();
     let text = format!("host={host} port={PORT} user=null dbname=null sslmode=disable");
     let conninfo = Conninfo::from_keyword_string(&text)
         .map_err(|error| Complaint::error(format_args!("the null server's address: {error}")))?;
     let mut plan = plan.clone();
-    plan.limit = Limit::Time { warm_up: WarmUp::Fixed(WARM_UP_MS), window_ms: WINDOW_MS };
+    plan.limit = LoadLimit::Time { warm_up: WarmUp::Fixed(WARM_UP_MS), window_ms: WINDOW_MS };
     plan.log = None;
     plan.debug = false;
     for workload in &mut plan.workloads {

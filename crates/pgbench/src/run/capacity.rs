@@ -4,9 +4,9 @@
 use std::io;
 use std::time::Duration;
 
-use load::{Control, Urgency};
+use load::{LoadControl, StopUrgency};
 use measure::LoadMeasurement;
-use os::command::{Command, CommandLimits};
+use os::command::{CommandLimits, ProcessCommand};
 use stats::scalability::{ScalingEstimate, ScalingPoint};
 use terms::{duration, grouped};
 
@@ -35,7 +35,7 @@ pub(super) struct CapacitySweep<'a> {
     pub(super) asked: &'a CapacityOptions,
     pub(super) seed: u64,
     pub(super) is_server_here: bool,
-    pub(super) control: &'a Control,
+    pub(super) control: &'a LoadControl,
 }
 
 /// A window whose results may be shown: the one of its load with the most work within the goal.
@@ -95,7 +95,7 @@ impl CapacitySweep<'_> {
         let swept = self.sweep(&axis, &counts, &settings, console, run);
         if let Some(cpus) = &self.asked.server_cpus {
             // The first number is what the server had. An interruption does not keep it from getting that back.
-            set_cpus(cpus, cpus.counts[0], &Control::new())?;
+            set_cpus(cpus, cpus.counts[0], &LoadControl::new())?;
         }
         let swept = swept?;
         let capacity = self.answer(&settings, &swept);
@@ -168,8 +168,8 @@ impl CapacitySweep<'_> {
     fn early_end(&self, measured: &LoadMeasurement) -> Option<String> {
         let aborted = measured.outcome.workloads[0].counts_total.aborted_clients;
         match (self.control.urgency(), aborted) {
-            (Urgency::None, 0) => None,
-            (Urgency::None, _) => {
+            (StopUrgency::None, 0) => None,
+            (StopUrgency::None, _) => {
                 let clients = terms::counted(aborted, "client");
                 Some(format!("ended, as {clients} aborted: run it again, or with --reconnect,"))
             }
@@ -235,13 +235,13 @@ const VARIATION_MAX: f64 = 1.5;
 const LOAD_CPUS: f64 = 1.0;
 
 /// Has the user's command give the server so many CPUs.
-fn set_cpus(cpus: &ServerCpus, count: f64, control: &Control) -> Result<(), Complaint> {
+fn set_cpus(cpus: &ServerCpus, count: f64, control: &LoadControl) -> Result<(), Complaint> {
     let text = cpus.command.replace("{cpus}", &format!("{count}"));
     let text = text.replace("{percent}", &format!("{:.0}", count * 100.0));
     let limits = CommandLimits {
         bytes_max: COMMAND_BYTES,
         timeout: Some(COMMAND_MAX),
-        is_interrupted: &|| control.urgency() != Urgency::None,
+        is_interrupted: &|| control.urgency() != StopUrgency::None,
     };
     let failed = |why: String| {
         Complaint::error(format_args!(
@@ -249,7 +249,7 @@ fn set_cpus(cpus: &ServerCpus, count: f64, control: &Control) -> Result<(), Comp
             cpus_words(count)
         ))
     };
-    let command = Command::new("/bin/sh").args(["-c", &text]).inherit_env();
+    let command = ProcessCommand::new("/bin/sh").args(["-c", &text]).inherit_env();
     let output = command.run(None, &limits).map_err(|error| match error.kind() {
         io::ErrorKind::TimedOut => failed(format!("it took longer than {COMMAND_MAX:?}")),
         _ => failed(system_error(&error)),

@@ -4,7 +4,7 @@ use crate::complaint::Complaint;
 use crate::console::Console;
 use crate::options::{Origin, RunOptions, Script};
 use crate::server::Server;
-use script::Builtin;
+use script::BuiltinScript;
 
 /// A condition: its name, and a query that counts what violates it.
 struct Condition {
@@ -193,7 +193,7 @@ impl Moves {
 }
 
 fn is_builtin(script: &Script, name: &str) -> bool {
-    let builtin = Builtin::find(name);
+    let builtin = BuiltinScript::find(name);
     script.origin == Origin::Builtin && builtin.is_ok_and(|one| one.text == script.text)
 }
 

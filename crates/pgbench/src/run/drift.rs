@@ -8,7 +8,7 @@ use stats::{IntervalSummary, TimeSlope};
 
 use crate::options::{Invocation, Length, RunOptions};
 use crate::server::Server;
-use load::Control;
+use load::LoadControl;
 
 /// Runs from here on are looked at for what changes slowly, in seconds.
 const LONG_FROM_S: u32 = 600;
@@ -32,7 +32,7 @@ impl DeadRows {
         before: Result<VacuumHorizon, String>,
         options: &RunOptions,
         invocation: &Invocation<'_>,
-        control: &Control,
+        control: &LoadControl,
     ) -> DeadRows {
         let after = match Server::open(&options.server, invocation, control) {
             Ok((mut server, _)) => server.horizon(),

@@ -130,7 +130,7 @@ fn hdr(results: &Results<'_>, server: &str, clock: Clock) -> String {
     let seconds = start_us / 1_000_000;
     let mut text = header(&[&title, "nanoseconds"], start_us as f64 / 1e6, &format!("@{seconds}"));
     for interval in intervals {
-        let mut line = |tag: Option<&str>, latency: &stats::Latency| {
+        let mut line = |tag: Option<&str>, latency: &stats::LatencyHistogram| {
             let line = LogInterval {
                 tag: tag.map(str::to_owned),
                 start_s: interval.start.since(began) as f64 / 1e9,

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use load::{Control, Outcome, Pace, Urgency, WarmUp};
+use load::{LoadControl, LoadOutcome, Pace, StopUrgency, WarmUp};
 use measure::LoadMeasurement;
 use terms::duration;
 
@@ -45,7 +45,7 @@ pub(super) fn find(
     options: &RunOptions,
     find: &FindOptions,
     is_server_here: bool,
-    control: &Control,
+    control: &LoadControl,
     console: &mut Console<'_>,
     run: Run<'_>,
 ) -> Result<SearchResult, Complaint> {
@@ -99,7 +99,7 @@ pub(super) fn find(
         let tried_options = axis.options(Some(load), confirms);
         let measured = run(&tried_options, console)?;
         let outcome = &measured.outcome;
-        let is_interrupted = control.urgency() != Urgency::None;
+        let is_interrupted = control.urgency() != StopUrgency::None;
         let aborted = outcome.workloads[0].counts_total.aborted_clients;
         if is_interrupted || aborted > 0 {
             last = Some((load, (tried_options, measured)));
@@ -209,7 +209,7 @@ fn clients(count: u32) -> String {
 }
 
 /// Successful transactions a second in the window.
-fn window_rate(outcome: &Outcome) -> f64 {
+fn window_rate(outcome: &LoadOutcome) -> f64 {
     // A try that never opened its window has reached nothing: see below.
     let seconds = outcome.window.map_or(0.0, |window| window.seconds());
     let transactions = outcome.workloads[0].counts.transactions as f64;
@@ -266,7 +266,13 @@ impl LoadAxis<'_> {
         options
     }
 
-    pub(super) fn look(&self, goal: &Goal, load: f64, confirms: bool, outcome: &Outcome) -> Tried {
+    pub(super) fn look(
+        &self,
+        goal: &Goal,
+        load: f64,
+        confirms: bool,
+        outcome: &LoadOutcome,
+    ) -> Tried {
         let workload = &outcome.workloads[0];
         let counts = &workload.counts;
         // A try that never opened its window has no time, and reached nothing.
@@ -274,7 +280,7 @@ impl LoadAxis<'_> {
         let lost = counts.failed() + counts.skipped;
         let all = counts.transactions + lost;
         let backlog = outcome.window.and_then(|window| {
-            let inside = |interval: &&record::Interval| interval.start < window.close;
+            let inside = |interval: &&record::LoadInterval| interval.start < window.close;
             outcome.intervals.iter().rfind(inside).map(|interval| interval.backlog)
         });
         let mut tried = Tried {

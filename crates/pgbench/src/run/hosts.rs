@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use host::{Host, Inventory, Program, clock};
-use load::{Control, GeneratorOutcome, HostOutcome, Outcome, Urgency};
-use record::Generator;
+use load::{GeneratorOutcome, HostOutcome, LoadControl, LoadOutcome, StopUrgency};
+use record::GeneratorCost;
 
 use crate::complaint::Complaint;
 use crate::options::{HostOptions, Invocation, RunOptions};
@@ -16,7 +16,7 @@ pub(super) fn reach(
     asked: &HostOptions,
     options: &RunOptions,
     invocation: &Invocation<'_>,
-    control: &Control,
+    control: &LoadControl,
 ) -> Result<Vec<Host>, Complaint> {
     let inventory = Inventory::read(Path::new(&asked.file)).map_err(Complaint::error)?;
     let entries = inventory.generators();
@@ -35,7 +35,7 @@ pub(super) fn reach(
     };
     let control = control.clone();
     let is_interrupted: host::Interrupted =
-        std::sync::Arc::new(move || control.urgency() != Urgency::None);
+        std::sync::Arc::new(move || control.urgency() != StopUrgency::None);
     let findings = match host::reach(&entries, &program, &is_interrupted) {
         Ok(hosts) => return Ok(hosts),
         Err(findings) => findings,
@@ -54,7 +54,7 @@ pub(super) fn reach(
 const LINES_MAX: usize = 32;
 
 /// For each host, what it did and how well its clock was known.
-pub(super) fn lines(outcome: &Outcome, line: &mut impl FnMut(&str, String)) {
+pub(super) fn lines(outcome: &LoadOutcome, line: &mut impl FnMut(&str, String)) {
     // A run that never opened its window used no CPU in it.
     let window_s = outcome.window.map_or(0.0, |window| window.seconds());
     for (host, generator) in outcome.hosts.iter().zip(&outcome.generators).take(LINES_MAX) {
@@ -73,7 +73,7 @@ pub(super) fn lines(outcome: &Outcome, line: &mut impl FnMut(&str, String)) {
             short_ms(generator.lag_p99_ns),
             clock(host)
         );
-        if generator.busy_share_max > Generator::BUSY_SHARE_MAX {
+        if generator.busy_share_max > GeneratorCost::BUSY_SHARE_MAX {
             let percent = generator.busy_share_max * 100.0;
             text += &format!(": the limit, its busiest thread worked {percent:.0} % of the time");
         } else if let Some(share) = starved_share(generator) {
@@ -121,7 +121,7 @@ fn stalls(host: &HostOutcome) -> String {
 /// The share of the window in which a thread of a host was on a CPU or wanted one, if that is nearly all of it
 /// although the thread had no CPU for much of it: the host has less to give than its clients need.
 pub(super) fn starved_share(generator: &GeneratorOutcome) -> Option<f64> {
-    let is_starved = |wanted: &f64| Generator::is_starved(*wanted, generator.busy_share_max);
+    let is_starved = |wanted: &f64| GeneratorCost::is_starved(*wanted, generator.busy_share_max);
     generator.wanted_share_max.filter(is_starved)
 }
 

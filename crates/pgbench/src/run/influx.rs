@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
-use record::Interval;
+use record::LoadInterval;
 use terms::foreign::influx_tag;
 
 use super::plan::Clock;
 
 /// One point each interval: measurement `pgrig_bench`, counts as integers, times in nanoseconds,
 /// the interval's end as the timestamp.
-pub(super) fn lines(intervals: &[Interval], clock: Clock, script: &str) -> String {
+pub(super) fn lines(intervals: &[LoadInterval], clock: Clock, script: &str) -> String {
     let mut text = String::new();
     let script = influx_tag(script);
     for interval in intervals {
@@ -52,31 +52,31 @@ pub(super) fn lines(intervals: &[Interval], clock: Clock, script: &str) -> Strin
 mod tests {
     use std::time::{Duration, Instant, UNIX_EPOCH};
 
-    use record::{Counts, Moment};
-    use stats::Latency;
+    use record::{Moment, TransactionCounts};
+    use stats::LatencyHistogram;
 
     use super::*;
 
     #[test]
     fn one_point_each_interval() {
-        let mut latency = Latency::new();
+        let mut latency = LatencyHistogram::new();
         latency.record_ns(1_000);
-        let interval = Interval {
+        let interval = LoadInterval {
             start: Moment(5),
             length_ns: 1_000,
             workload: 0,
-            counts: Counts {
+            counts: TransactionCounts {
                 transactions: 7,
                 serialization_failures: 1,
                 deadlock_failures: 2,
                 other_failures: 4,
-                ..Counts::default()
+                ..TransactionCounts::default()
             },
             latency,
-            service: Latency::new(),
-            lag: Latency::new(),
+            service: LatencyHistogram::new(),
+            lag: LatencyHistogram::new(),
             backlog: 2,
-            ..Interval::default()
+            ..LoadInterval::default()
         };
         let clock = Clock { origin: Instant::now(), wall: UNIX_EPOCH + Duration::from_secs(3) };
         let text = lines(&[interval], clock, "<builtin: select only>");

@@ -29,11 +29,11 @@
 //! | `hosts` | with `--hosts`: for each host its share, its clock, its machine, and when it was lost |
 //! | `intervals` | every interval, warm-up included |
 
-use load::{End, GeneratorOutcome, HostOutcome, OnLoss};
-use record::{Counts, Interval, Phase};
+use load::{GeneratorOutcome, HostOutcome, LoadEnd, OnLoss};
+use record::{ConnectionPhase, LoadInterval, TransactionCounts};
 use serde_json::{Value, json};
 use stats::scalability::ScalingEstimate;
-use stats::{Latency, Quantity, Shift, SteadyState, Unsteady};
+use stats::{LatencyHistogram, SteadyState, UnsteadyReason, WindowQuantity, WindowShift};
 
 use crate::options::Length;
 use crate::words::{ScriptWords, protocol_name};
@@ -63,10 +63,10 @@ pub(super) fn document(results: &Results<'_>, server: &str, clock: Clock) -> Str
             "count": partitions.count,
         })),
         "end": match outcome.end {
-            End::Completed => "completed",
-            End::Interrupted => "interrupted",
-            End::Aborted | End::ExitedOnAbort(_) => "aborted",
-            End::HostLost => "host lost",
+            LoadEnd::Completed => "completed",
+            LoadEnd::Interrupted => "interrupted",
+            LoadEnd::Aborted | LoadEnd::ExitedOnAbort(_) => "aborted",
+            LoadEnd::HostLost => "host lost",
         },
         "pgbench_way": {
             "transactions": workload.published_way.transactions,
@@ -167,7 +167,7 @@ fn options(results: &Results<'_>) -> Value {
     })
 }
 
-fn counts(counts: &Counts) -> Value {
+fn counts(counts: &TransactionCounts) -> Value {
     json!({
         "transactions": counts.transactions,
         "skipped": counts.skipped,
@@ -184,7 +184,7 @@ fn counts(counts: &Counts) -> Value {
     })
 }
 
-fn latency(latency: &Latency) -> Value {
+fn latency(latency: &LatencyHistogram) -> Value {
     let quantile = |q: f64| latency.quantile_ns(q);
     json!({
         "count": latency.count(),
@@ -294,7 +294,7 @@ fn statement(statement: &record::StatementResult) -> Value {
     })
 }
 
-fn phase(phase: &Phase) -> Value {
+fn phase(phase: &ConnectionPhase) -> Value {
     json!({
         "count": phase.count,
         "failures": phase.failures,
@@ -304,7 +304,7 @@ fn phase(phase: &Phase) -> Value {
     })
 }
 
-fn interval(interval: &Interval) -> Value {
+fn interval(interval: &LoadInterval) -> Value {
     json!({
         "start_ns": interval.start.0,
         "length_ns": interval.length_ns,
@@ -362,10 +362,10 @@ fn steady(results: &Results<'_>) -> Value {
 }
 
 /// A window in which nothing was seen to change.
-fn kept(is: &str, results: &Results<'_>, warmup_s: f64, change: &Shift) -> Value {
+fn kept(is: &str, results: &Results<'_>, warmup_s: f64, change: &WindowShift) -> Value {
     let (rate, seconds) = results.rate_after(warmup_s);
-    let slope =
-        (change.quantity == Quantity::Throughput).then(|| change.share / change.seconds * 10.0);
+    let slope = (change.quantity == WindowQuantity::Throughput)
+        .then(|| change.share / change.seconds * 10.0);
     json!({
         "is": is,
         "from_s": warmup_s,
@@ -380,7 +380,7 @@ fn kept(is: &str, results: &Results<'_>, warmup_s: f64, change: &Shift) -> Value
     })
 }
 
-fn shift(shift: &Shift) -> Value {
+fn shift(shift: &WindowShift) -> Value {
     json!({
         "quantity": shift.quantity.name(),
         "share": shift.share,
@@ -390,18 +390,18 @@ fn shift(shift: &Shift) -> Value {
     })
 }
 
-fn why(reason: &Unsteady) -> &'static str {
+fn why(reason: &UnsteadyReason) -> &'static str {
     match reason {
-        Unsteady::Change { .. } => "change",
-        Unsteady::Drift(_) => "drift",
-        Unsteady::Standstill { .. } => "stalled",
-        Unsteady::NotARate => "not a rate",
+        UnsteadyReason::Change { .. } => "change",
+        UnsteadyReason::Drift(_) => "drift",
+        UnsteadyReason::Standstill { .. } => "stalled",
+        UnsteadyReason::NotARate => "not a rate",
     }
 }
 
-fn reason(reason: &Unsteady) -> Value {
+fn reason(reason: &UnsteadyReason) -> Value {
     let mut value = match reason {
-        Unsteady::Change { quantity, at_s, length_s, before, after, share } => json!({
+        UnsteadyReason::Change { quantity, at_s, length_s, before, after, share } => json!({
             "quantity": quantity.name(),
             "at_s": at_s,
             "seconds": length_s,
@@ -409,9 +409,11 @@ fn reason(reason: &Unsteady) -> Value {
             "after": after,
             "share": share,
         }),
-        Unsteady::Drift(drift) => shift(drift),
-        Unsteady::Standstill { at_s, length_s } => json!({ "at_s": at_s, "seconds": length_s }),
-        Unsteady::NotARate => json!({}),
+        UnsteadyReason::Drift(drift) => shift(drift),
+        UnsteadyReason::Standstill { at_s, length_s } => {
+            json!({ "at_s": at_s, "seconds": length_s })
+        }
+        UnsteadyReason::NotARate => json!({}),
     };
     value["why"] = why(reason).into();
     value["text"] = reason.to_string().into();

@@ -3,11 +3,11 @@
 use std::io;
 use std::net::SocketAddr;
 
-use load::Event;
+use load::LoadEvent;
 use measure::LoadObserver;
-use openmetrics::{Destination, Kind, Publisher, Text};
-use record::{Counts, Interval};
-use stats::Latency;
+use openmetrics::{FamilyType, MetricsDestination, MetricsText, Publisher};
+use record::{LoadInterval, TransactionCounts};
+use stats::LatencyHistogram;
 
 use crate::complaint::{Complaint, system_error};
 
@@ -22,15 +22,15 @@ pub(super) struct Metrics {
 #[derive(Default)]
 struct Sums {
     clients: u32,
-    counts: Counts,
-    latency: Latency,
+    counts: TransactionCounts,
+    latency: LatencyHistogram,
     backlog: u64,
 }
 
 impl Metrics {
     /// Opens the file or the port, so that a wrong one is known before time is spent.
     pub(super) fn open(target: &str) -> Result<Self, Complaint> {
-        let place: Destination = target.parse().map_err(|hint| {
+        let place: MetricsDestination = target.parse().map_err(|hint| {
             let text = format!("invalid address for --metrics: \"{target}\"");
             Complaint::error(text).with_our_hint(hint)
         })?;
@@ -52,10 +52,10 @@ impl Metrics {
 
 /// Takes what happens into the sums. What goes wrong is told at the end.
 impl LoadObserver for Metrics {
-    fn observe(&mut self, event: &Event<'_>) {
+    fn observe(&mut self, event: &LoadEvent<'_>) {
         match event {
-            Event::Connecting { done, .. } => self.sums.clients = *done,
-            Event::Interval(intervals) => {
+            LoadEvent::Connecting { done, .. } => self.sums.clients = *done,
+            LoadEvent::Interval(intervals) => {
                 intervals.iter().for_each(|interval| self.sums.add(interval));
             }
             _ => return,
@@ -85,19 +85,19 @@ fn complaint(error: &openmetrics::Error) -> Complaint {
 }
 
 impl Sums {
-    fn add(&mut self, interval: &Interval) {
+    fn add(&mut self, interval: &LoadInterval) {
         self.counts.add(&interval.counts);
         self.latency.merge(&interval.latency);
         self.backlog = interval.backlog;
     }
 
     fn text(&self) -> String {
-        let mut text = Text::default();
+        let mut text = MetricsText::default();
         let counts = &self.counts;
         text.gauge("clients", "Clients that are connected.", Some(self.clients));
         text.counter("transactions", "Successful transactions.", counts.transactions);
         let help = "Transactions that failed, by kind.";
-        let mut failed = text.family("failed_transactions", Kind::Counter, help);
+        let mut failed = text.family("failed_transactions", FamilyType::Counter, help);
         for (kind, count) in [
             ("serialization", counts.serialization_failures),
             ("deadlock", counts.deadlock_failures),
@@ -110,7 +110,7 @@ impl Sums {
         text.counter("late_transactions", "Transactions above -L.", counts.late);
         text.counter("retries", "Tries after the first.", counts.retries);
         let help = "Errors of servers and connections, retried or not.";
-        let mut errors = text.family("errors", Kind::Counter, help);
+        let mut errors = text.family("errors", FamilyType::Counter, help);
         for (state, count) in &counts.errors {
             errors.sample(&[("sqlstate", state)], count);
         }
@@ -119,7 +119,7 @@ impl Sums {
         let help = "Transactions due but not started at the end of the last interval.";
         text.gauge("backlog", help, Some(self.backlog));
         let help = "Latency of successful transactions, from the intended start.";
-        let mut latency = text.family("latency_seconds", Kind::Summary, help);
+        let mut latency = text.family("latency_seconds", FamilyType::Summary, help);
         for (name, quantile) in
             [("0.5", 0.5), ("0.9", 0.9), ("0.95", 0.95), ("0.99", 0.99), ("0.999", 0.999)]
         {

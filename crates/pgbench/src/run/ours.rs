@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use load::{CommandPlace, OnLoss, Outcome, WarmUp};
+use load::{CommandPlace, LoadOutcome, OnLoss, WarmUp};
 use measure::ServerTail;
-use record::{Counts, Generator, WorkloadResult};
-use stats::{Latency, SteadyState, Unsteady, censored};
+use record::{GeneratorCost, TransactionCounts, WorkloadResult};
+use stats::{LatencyHistogram, SteadyState, UnsteadyReason, censored};
 
 use super::baseline::Baseline;
 use super::figure::{rate, short_ms};
@@ -38,7 +38,7 @@ pub(super) fn lines(results: &Results<'_>) -> String {
         }
     }
     if some && is_open(results.options) {
-        line("from the send ms", percentiles(&workload.service, &Latency::new()));
+        line("from the send ms", percentiles(&workload.service, &LatencyHistogram::new()));
         line("backlog", backlog(results));
         if let Some(missed) = missed_rate(results) {
             line("rate not reached", missed.words());
@@ -103,7 +103,7 @@ const QUANTILES: [(&str, f64); 5] =
 
 /// Percentiles; `open` are the ages of transactions that had not ended at the close. `> x` where only
 /// a lower bound is known.
-fn percentiles(latency: &Latency, open: &Latency) -> String {
+fn percentiles(latency: &LatencyHistogram, open: &LatencyHistogram) -> String {
     let parts: Vec<String> = QUANTILES
         .iter()
         .chain(&[("max", 1.0)])
@@ -117,7 +117,7 @@ fn percentiles(latency: &Latency, open: &Latency) -> String {
 }
 
 /// The percentiles that so few transactions do not know.
-fn too_few(latency: &Latency, open: &Latency) -> Option<String> {
+fn too_few(latency: &LatencyHistogram, open: &LatencyHistogram) -> Option<String> {
     let count = latency.count() + open.count();
     let unknown = QUANTILES.iter().filter(|(_, q)| censored::samples_needed(*q) > count);
     let unknown: Vec<String> = unknown
@@ -190,7 +190,7 @@ fn throughput(results: &Results<'_>, line: &mut impl FnMut(&str, String)) {
             (format!("cannot tell: {}", kept(warmup_s)), Some(shift))
         }
         SteadyState::NotSteady { reasons } => {
-            let words: Vec<String> = reasons.iter().map(Unsteady::to_string).collect();
+            let words: Vec<String> = reasons.iter().map(UnsteadyReason::to_string).collect();
             (format!("none: {}", words.join("; ")), None)
         }
         SteadyState::TooShort { needed_s, .. } => {
@@ -300,7 +300,7 @@ fn without_service(results: &Results<'_>) -> String {
 }
 
 /// `40001 × 3 (first at a.sql:4), \gset × 1 (a.sql:2)`
-fn errors(counts: &Counts, first: &BTreeMap<String, CommandPlace>) -> Option<String> {
+fn errors(counts: &TransactionCounts, first: &BTreeMap<String, CommandPlace>) -> Option<String> {
     let part = |(kind, count): (&String, &u64)| {
         let place = first.get(kind);
         let place = place.map(|at| format!(" (first at {}:{})", at.script, at.line));
@@ -329,7 +329,7 @@ fn generator(results: &Results<'_>) -> String {
 
 /// The reason why the rig itself, or a machine that it runs on, may have been the limit. `is_server_here` if
 /// the server runs on the machine of the clients.
-pub(super) fn limit(outcome: &Outcome, is_server_here: bool) -> Option<String> {
+pub(super) fn limit(outcome: &LoadOutcome, is_server_here: bool) -> Option<String> {
     let generator = &outcome.generator;
     let hosts = outcome.hosts.iter().zip(&outcome.generators);
     let mut starved = hosts.filter_map(|(host, own)| Some((host, hosts::starved_share(own)?)));
@@ -344,18 +344,18 @@ pub(super) fn limit(outcome: &Outcome, is_server_here: bool) -> Option<String> {
             host.name
         ));
     }
-    if generator.busy_share_max > Generator::BUSY_SHARE_MAX {
+    if generator.busy_share_max > GeneratorCost::BUSY_SHARE_MAX {
         let percent = generator.busy_share_max * 100.0;
         return Some(format!("its busiest thread worked {percent:.0} % of the time (see -j)"));
     }
-    if generator.lag_share > Generator::LAG_SHARE_MAX {
+    if generator.lag_share > GeneratorCost::LAG_SHARE_MAX {
         return Some(format!(
             "its lag is {:.0} % of what clients waited (more threads with -j, or fewer clients)",
             generator.lag_share * 100.0
         ));
     }
     let delay =
-        generator.run_delay_share.filter(|share| *share > Generator::RUN_DELAY_SHARE_MAX)?;
+        generator.run_delay_share.filter(|share| *share > GeneratorCost::RUN_DELAY_SHARE_MAX)?;
     let why = match is_server_here {
         true => "clients and server share the cores",
         false => "other programs, or a limit of its control group, take the cores from the clients",

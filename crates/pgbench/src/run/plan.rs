@@ -5,7 +5,8 @@ use std::io::Read;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use load::{
-    Connecting, Limit, LogPlan, Pace, Plan, ScriptText, ShellUser, WarmUp, WorkRecord, Workload,
+    ClientGroup, ConnectionMode, LoadLimit, LoadPlan, LoadScript, LogPlan, Pace, ShellUser, WarmUp,
+    WorkRecord,
 };
 use script::RandomSeed;
 use wire::conninfo::Conninfo;
@@ -74,14 +75,14 @@ pub(super) fn plan(
     seed: u64,
     clock: Clock,
     generators: u32,
-) -> Plan {
-    Plan {
+) -> LoadPlan {
+    LoadPlan {
         workloads: vec![workload(options, conninfo.to_keyword_string(), tables.scale)],
         lanes: options.lanes.div_ceil(generators),
         seed,
-        connecting: Connecting {
+        connecting: ConnectionMode {
             rate: options.ours.connect_rate.map(|rate| rate / f64::from(generators)),
-            ..Connecting::default()
+            ..ConnectionMode::default()
         },
         limit: limit(options),
         // pgbench waits for every answer.
@@ -111,18 +112,18 @@ pub(super) fn plan(
 }
 
 /// The work of the clients of a run, on tables of this scale. `conninfo` is in keyword form.
-pub fn workload(options: &RunOptions, conninfo: String, scale: i64) -> Workload {
+pub fn workload(options: &RunOptions, conninfo: String, scale: i64) -> ClientGroup {
     let mut variables = options.variables.clone();
     if !variables.iter().any(|(name, _)| name == "scale") {
         variables.push(("scale".to_owned(), scale.to_string()));
     }
-    Workload {
+    ClientGroup {
         name: "bench".to_owned(),
         conninfo,
         scripts: options
             .scripts
             .iter()
-            .map(|script| ScriptText {
+            .map(|script| LoadScript {
                 name: script.name.clone(),
                 text: script.text.clone(),
                 weight: script.weight,
@@ -149,10 +150,10 @@ pub fn workload(options: &RunOptions, conninfo: String, scale: i64) -> Workload 
     }
 }
 
-fn limit(options: &RunOptions) -> Limit {
+fn limit(options: &RunOptions) -> LoadLimit {
     match options.length {
-        Length::Transactions(each) => Limit::Transactions(u64::from(each)),
-        Length::Seconds(seconds) => Limit::Time {
+        Length::Transactions(each) => LoadLimit::Transactions(u64::from(each)),
+        Length::Seconds(seconds) => LoadLimit::Time {
             warm_up: options.ours.warm_up.unwrap_or(WarmUp::Fixed(0)),
             window_ms: u64::from(seconds) * 1000,
         },

@@ -2,9 +2,9 @@
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use load::{Event, Outcome, WarmUp};
-use record::{Counts, Interval, Moment};
-use stats::Latency;
+use load::{LoadEvent, LoadOutcome, WarmUp};
+use record::{LoadInterval, Moment, TransactionCounts};
+use stats::LatencyHistogram;
 
 use crate::console::Console;
 use crate::options::{Length, RunOptions};
@@ -49,9 +49,9 @@ enum Style {
 
 #[derive(Default)]
 struct Sum {
-    counts: Counts,
-    latency: Latency,
-    lag: Latency,
+    counts: TransactionCounts,
+    latency: LatencyHistogram,
+    lag: LatencyHistogram,
 }
 
 impl<'a> Progress<'a> {
@@ -71,28 +71,28 @@ impl<'a> Progress<'a> {
         }
     }
 
-    pub(super) fn observe(&mut self, event: &Event<'_>, console: &mut Console<'_>) {
+    pub(super) fn observe(&mut self, event: &LoadEvent<'_>, console: &mut Console<'_>) {
         match event {
-            Event::Connecting { done, of } => {
+            LoadEvent::Connecting { done, of } => {
                 self.connected = *done;
                 self.live(console, self.connecting_line(*done, *of));
             }
-            Event::LoadBegan { .. } => {
+            LoadEvent::LoadBegan { .. } => {
                 if self.options.clients > 1 {
                     let line = self.connecting_line(self.options.clients, self.options.clients);
                     self.live(console, line);
                     self.keep(console);
                 }
             }
-            Event::Interval(intervals) => {
+            LoadEvent::Interval(intervals) => {
                 intervals.iter().for_each(|interval| self.interval(interval, console));
             }
-            Event::Generators(_) | Event::WindowOpens { .. } | Event::Message(_) => {}
+            LoadEvent::Generators(_) | LoadEvent::WindowOpens { .. } | LoadEvent::Message(_) => {}
         }
     }
 
     /// Leaves a last line: the totals where there are any, the same as in the results.
-    pub(super) fn end(&mut self, outcome: Option<&Outcome>, console: &mut Console<'_>) {
+    pub(super) fn end(&mut self, outcome: Option<&LoadOutcome>, console: &mut Console<'_>) {
         if let Some(totals) = outcome.and_then(|outcome| self.totals(outcome, console.columns)) {
             self.live(console, totals);
         }
@@ -101,7 +101,7 @@ impl<'a> Progress<'a> {
 
     /// `  measured        20 s   28,055 a second   p50 0.8 ms  p99 2.1 ms`. Programs look for "tps" in
     /// what a terminal shows.
-    fn totals(&self, outcome: &Outcome, columns: usize) -> Option<String> {
+    fn totals(&self, outcome: &LoadOutcome, columns: usize) -> Option<String> {
         let workload = outcome.workloads.first()?;
         let published = workload.published_way;
         if published.transactions == 0 || published.seconds <= 0.0 {
@@ -120,7 +120,7 @@ impl<'a> Progress<'a> {
         Some(fitting(&parts, columns))
     }
 
-    fn interval(&mut self, interval: &Interval, console: &mut Console<'_>) {
+    fn interval(&mut self, interval: &LoadInterval, console: &mut Console<'_>) {
         let began = *self.began.get_or_insert(interval.start);
         if self.reported < began {
             self.reported = began;
@@ -173,7 +173,7 @@ impl<'a> Progress<'a> {
             }
         }
         if self.options.on_error.tries_max != 1 {
-            let Counts { retried, retries, .. } = counts;
+            let TransactionCounts { retried, retries, .. } = counts;
             line.push_str(&format!(", {retried} retried, {retries} retries"));
         }
         line
@@ -188,7 +188,7 @@ impl<'a> Progress<'a> {
         &self,
         elapsed_ns: u64,
         length_ns: u64,
-        last: &Interval,
+        last: &LoadInterval,
         columns: usize,
     ) -> String {
         let Sum { counts, latency, .. } = &self.since;

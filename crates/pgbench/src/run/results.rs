@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use load::{CommandPlace, Outcome, WarmUp};
+use load::{CommandPlace, LoadOutcome, WarmUp};
 use measure::ServerTail;
-use record::{Counts, Interval, StatementResult, WorkloadResult};
-use stats::{DetectableFall, IntervalSummary, Latency, SteadyState, steady_state};
+use record::{LoadInterval, StatementResult, TransactionCounts, WorkloadResult};
+use stats::{DetectableFall, IntervalSummary, LatencyHistogram, SteadyState, steady_state};
 
 use crate::options::RunOptions;
 use crate::words::{CommandWords, ScriptWords, Words};
@@ -19,7 +19,7 @@ use super::tables::Tables;
 pub(super) struct Results<'a> {
     pub(super) options: &'a RunOptions,
     pub(super) tables: &'a Tables,
-    pub(super) outcome: &'a Outcome,
+    pub(super) outcome: &'a LoadOutcome,
     /// True if the server runs on the machine of the clients.
     pub(super) is_server_here: bool,
     /// The rig's performance against a server that does nothing.
@@ -44,7 +44,7 @@ impl Results<'_> {
 
     /// The counts of pgbench: everything from when all clients were connected until the last one
     /// was done. After a warm-up, which pgbench does not have, the counts of the window.
-    pub(super) fn counts(&self) -> &Counts {
+    pub(super) fn counts(&self) -> &TransactionCounts {
         let workload = self.workload();
         if self.warmed_up() { &workload.counts } else { &workload.counts_total }
     }
@@ -63,7 +63,7 @@ impl Results<'_> {
 
     pub(super) fn words(&self) -> Words<'_> {
         let connecting = &self.outcome.connecting;
-        let (mut latency, mut lag) = (Latency::new(), Latency::new());
+        let (mut latency, mut lag) = (LatencyHistogram::new(), LatencyHistogram::new());
         for script in self.outcome.scripts.iter().flatten() {
             latency.merge(&script.latency);
             lag.merge(&script.lag);
@@ -103,7 +103,7 @@ impl Results<'_> {
     }
 
     /// The intervals of the window.
-    pub(super) fn window_intervals(&self) -> impl Iterator<Item = &Interval> {
+    pub(super) fn window_intervals(&self) -> impl Iterator<Item = &LoadInterval> {
         let window = self.outcome.window;
         self.outcome.intervals.iter().filter(move |interval| {
             window.is_some_and(|window| {

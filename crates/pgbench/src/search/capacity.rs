@@ -207,7 +207,7 @@ impl CapacityResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stats::Latency;
+    use stats::LatencyHistogram;
 
     #[test]
     fn a_sweep_begins_with_one_client_and_ends_with_all() {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     fn window(load: f64, rate: f64, ms: u64) -> Tried {
-        let mut latency = Latency::new();
+        let mut latency = LatencyHistogram::new();
         latency.record_ns(ms * 1_000_000);
         let holds = ms < 10;
         Tried {

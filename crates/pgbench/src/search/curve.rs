@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use stats::Latency;
+use stats::LatencyHistogram;
 
 use super::steps::End;
 
@@ -39,7 +39,7 @@ pub struct Tried {
     /// Transactions a second that succeeded.
     pub achieved: f64,
     /// From the intended start.
-    pub latency: Latency,
+    pub latency: LatencyHistogram,
     /// Failed and skipped transactions, 0 to 1.
     pub failures: f64,
     /// Due but not begun at the end.
@@ -178,7 +178,7 @@ mod tests {
 
     fn curve(windows: &[(f64, u64)]) -> Curve {
         let window = |&(load, ms): &(f64, u64)| {
-            let mut latency = Latency::new();
+            let mut latency = LatencyHistogram::new();
             latency.record_ns(ms * 1_000_000);
             Tried {
                 load,

@@ -1,6 +1,6 @@
 //! Goal that a server must keep: `p99 < 10ms and failures < 0.1%`.
 
-use stats::Latency;
+use stats::LatencyHistogram;
 
 /// Some limits, all of which must hold.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,7 +36,7 @@ enum What {
 #[derive(Clone, Copy, Debug)]
 pub struct Observed<'a> {
     /// From the intended start.
-    pub latency: &'a Latency,
+    pub latency: &'a LatencyHistogram,
     /// Failed and skipped transactions, 0 to 1.
     pub failures: f64,
     /// Due but not begun at the end.
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn limits_hold_or_do_not() {
-        let mut latency = Latency::new();
+        let mut latency = LatencyHistogram::new();
         (1..=1000).for_each(|n| latency.record_ns(n * 10_000));
         let observed = Observed { latency: &latency, failures: 0.02, backlog: 7 };
         let check = |text: &str, expected: bool| {
@@ -181,7 +181,7 @@ mod tests {
         check("mean < 6 ms and failures < 2%", false);
         check("failures <= 2% and backlog <= 7", true);
         check("backlog < 7", false);
-        let none = Observed { latency: &Latency::new(), failures: 0.0, backlog: 0 };
+        let none = Observed { latency: &LatencyHistogram::new(), failures: 0.0, backlog: 0 };
         assert!(!Goal::parse("p99 < 10ms").unwrap().holds(&none), "nothing was done");
         assert_eq!(Goal::parse("p99.9  <  1s").unwrap().values(&observed), "p99.9 9.994 ms");
     }

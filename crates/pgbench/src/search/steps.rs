@@ -2,13 +2,13 @@
 //! most, then longer ones. Pure: the caller tries.
 //!
 //! A window may fail because of something else that the machine does, and neighbouring windows may
-//! disagree. What they show together is the posterior of [`Threshold`]. Short windows narrow its 90 %
+//! disagree. What they show together is the posterior of [`ThresholdDistribution`]. Short windows narrow its 90 %
 //! interval to 10 %. A goal that holds in a short window may fail in a longer one, where more can
 //! happen, so the longer windows have a threshold of their own, near that of the short ones. The
 //! search ends when its 90 % interval is within 4 %. The answer is the median, or the highest load
 //! below it at which a longer window held.
 
-use stats::Threshold;
+use stats::ThresholdDistribution;
 
 /// Loads that are tried differ by at least this ratio; clients also by one.
 const STEP: f64 = 1.01;
@@ -36,7 +36,7 @@ pub(crate) struct Search {
     /// Loads that can be tried, ascending.
     loads: Vec<f64>,
     /// The threshold of windows as long as the present ones.
-    known: Threshold,
+    known: ThresholdDistribution,
     /// Number of windows of this length so far.
     windows: u32,
     stage: Stage,
@@ -109,7 +109,7 @@ impl Search {
             true => clients(highest),
             false => rates(highest),
         };
-        let known = Threshold::new(&loads);
+        let known = ThresholdDistribution::new(&loads);
         let stage = Stage::Looking(known.most_informative());
         Search { loads, known, windows: 0, stage, held: Vec::new(), lapse_rate: 0.0 }
     }

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::{Server, ours, ours_until};
-use load::Control;
+use load::LoadControl;
 use testing::prometheus::Prometheus;
 
 /// Four clients that take 50 ms each do 80 a second at most. A busy machine may take 10 ms longer.
@@ -23,7 +23,7 @@ fn the_highest_rate_that_keeps_a_goal_is_found() {
         let mut arguments: Vec<String> =
             format!("{base} {options}").split_whitespace().map(str::to_owned).collect();
         arguments.push(goal.to_owned());
-        ours_until(&server.environment("postgres"), &arguments, &Control::new())
+        ours_until(&server.environment("postgres"), &arguments, &LoadControl::new())
     };
     let files = format!("--curve={} --json={}", curve.display(), json.display());
     // In windows of a second the queue at the highest rate is short: a looser goal may hold there. A
@@ -62,7 +62,8 @@ fn a_goal_may_hold_nowhere_or_everywhere() {
         let mut arguments: Vec<String> = base.split_whitespace().map(str::to_owned).collect();
         arguments.extend(options.iter().map(|option| (*option).to_owned()));
         arguments.push(goal.to_owned());
-        let search = || ours_until(&server.environment("postgres"), &arguments, &Control::new());
+        let search =
+            || ours_until(&server.environment("postgres"), &arguments, &LoadControl::new());
         // A busy machine may not do again at a rate what it did as fast as it could; a boundary is
         // then found.
         let ended = (0..5).map(|_| search()).find(|ended| ended.code != 0).expect("an end");
@@ -122,7 +123,7 @@ fn each_window_of_a_search_draws_its_own_numbers() {
         let mut arguments: Vec<String> =
             format!("{base} --random-seed=7").split_whitespace().map(str::to_owned).collect();
         arguments.push(goal.to_owned());
-        let ended = ours_until(&server.environment("postgres"), &arguments, &Control::new());
+        let ended = ours_until(&server.environment("postgres"), &arguments, &LoadControl::new());
         let windows = ended.err.matches("hold").count();
         assert!(windows > 2, "{ended:?}");
         let sql = format!("select count(*) - count(distinct key) from {table}");
@@ -270,7 +271,7 @@ fn capacity_is_measured_over_clients_and_cpus() {
             format!("-n -f {} -c 6 -T 1 --warmup=0 --json={}", script.display(), json.display());
         let arguments: Vec<String> =
             base.split(' ').map(str::to_owned).chain(more.iter().cloned()).collect();
-        ours_until(&server.environment("postgres"), &arguments, &Control::new())
+        ours_until(&server.environment("postgres"), &arguments, &LoadControl::new())
     };
     let found = sweep(&["--capacity=p50 < 10s".to_owned()]);
     assert_eq!(found.code, 0, "{found:?}");
@@ -414,7 +415,7 @@ fn metrics_are_written_and_served() {
 
     let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its number");
     let environment = server.environment("postgres");
-    let control = Control::new();
+    let control = LoadControl::new();
     let handle = control.clone();
     let run = thread::spawn(move || {
         let line = format!("-S -n -c 2 -T 60 --interval=100 --metrics={free}");
@@ -450,7 +451,7 @@ fn prometheus_scrapes_the_metrics() {
     let server = Server::start(&[]);
     assert_eq!(server.ours("postgres", "-i -q").code, 0);
     let environment = server.environment("postgres");
-    let control = Control::new();
+    let control = LoadControl::new();
     let handle = control.clone();
     let run = thread::spawn(move || {
         let line = format!("-S -n -c 2 -T 300 -R 50 --interval=100 --metrics={metrics}");

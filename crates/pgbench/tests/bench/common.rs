@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use lab::{Host, Lab, LabConfig, Listen, Node, NodeConfig, StopMode};
-use load::Control;
+use load::LoadControl;
 use pgbench::options::Invocation;
 use pgbench::{Console, bench};
 use testing::servers;
@@ -164,7 +164,7 @@ pub(crate) fn theirs_major() -> u32 {
 /// Ours, with nothing but this environment.
 pub(crate) fn ours(environment: &[(String, String)], line: &str) -> Ended {
     let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-    ours_until(environment, &arguments, &Control::new())
+    ours_until(environment, &arguments, &LoadControl::new())
 }
 
 /// Ours as `pgrig bench`, which speaks as its server does.
@@ -179,7 +179,8 @@ pub(crate) fn ours_as_its_server(environment: &[(String, String)], line: &str) -
         follows_server: true,
         ..Invocation::of(&arguments, None)
     };
-    let code = bench(&invocation, &Control::new(), &mut Console::new(&mut out, &mut err, false));
+    let code =
+        bench(&invocation, &LoadControl::new(), &mut Console::new(&mut out, &mut err, false));
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
     Ended { code: i32::from(code), out: text(out), err: text(err) }
 }
@@ -188,7 +189,7 @@ pub(crate) fn ours_as_its_server(environment: &[(String, String)], line: &str) -
 pub(crate) fn ours_until(
     environment: &[(String, String)],
     arguments: &[String],
-    control: &Control,
+    control: &LoadControl,
 ) -> Ended {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let mut console = Console::new(&mut out, &mut err, false);
@@ -204,13 +205,13 @@ pub(crate) fn ours_on(
     console: &mut Console<'_>,
 ) -> u8 {
     let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-    on_console(environment, &arguments, &Control::new(), console)
+    on_console(environment, &arguments, &LoadControl::new(), console)
 }
 
 fn on_console(
     environment: &[(String, String)],
     arguments: &[String],
-    control: &Control,
+    control: &LoadControl,
     console: &mut Console<'_>,
 ) -> u8 {
     let look_up = |name: &str| {

@@ -242,7 +242,7 @@ fn an_interruption_cancels_the_statements_under_way() {
     for (line, copies) in
         [("-i -s 200 -q", "1"), ("-i -s 200 -q --partitions=2 --connections=2", "2")]
     {
-        let control = load::Control::new();
+        let control = load::LoadControl::new();
         let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let environment = server.environment("postgres");
         let ended = std::thread::scope(|scope| {

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 
 use crate::common::{Ended, Server, ours};
 use lab::Listen;
-use load::Control;
+use load::LoadControl;
 
 fn environment(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
@@ -214,8 +214,8 @@ fn a_server_that_dies_in_mid_run() {
     let arguments = ["-S", "-n", "-c", "4", "-T", "30"].map(str::to_owned);
     let began = std::time::Instant::now();
     let ended = std::thread::scope(|scope| {
-        let run =
-            scope.spawn(|| crate::common::ours_until(&environment, &arguments, &Control::new()));
+        let run = scope
+            .spawn(|| crate::common::ours_until(&environment, &arguments, &LoadControl::new()));
         // A session is listed before its client hears that it is connected.
         let there = "select count(*) >= 4 from pg_stat_activity
             where application_name = 'pgbench' and query ilike 'select abalance%'";
@@ -241,7 +241,7 @@ fn what_is_no_server() {
     // Nobody accepts, nobody answers.
     let patient = environment(&[&place[..], &[("PGCONNECT_TIMEOUT", "2")][..]].concat());
     assert_says(&crate::common::ours(&patient, "-n -t 1"), 1, &[" failed: timeout expired"]);
-    let control = Control::new();
+    let control = LoadControl::new();
     control.interrupt();
     let ended = crate::common::ours_until(&environment(&place), &["-n".to_owned()], &control);
     assert_says(&ended, 1, &[" failed: interrupted"]);
@@ -333,7 +333,7 @@ fn an_interruption_reports_what_there_is() {
     assert_eq!(server.ours("postgres", "-i -q").code, 0);
     let environment = server.environment("postgres");
     let arguments = ["-S", "-n", "-c", "2", "-T", "60"].map(str::to_owned);
-    let control = Control::new();
+    let control = LoadControl::new();
     let ended = std::thread::scope(|scope| {
         let run = scope.spawn(|| crate::common::ours_until(&environment, &arguments, &control));
         std::thread::sleep(std::time::Duration::from_millis(1500));

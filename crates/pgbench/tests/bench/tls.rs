@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 
 use crate::common::{Server, ours};
 use lab::Listen;
-use os::user::User;
+use os::user::SystemUser;
 
 /// A server that speaks TLS, and the file of the authority that vouches for it.
 fn encrypted() -> (Server, String) {
@@ -18,7 +18,7 @@ fn encrypted() -> (Server, String) {
     fs::write(&key, made.signing_key.serialize_pem()).expect("written");
     for file in [&certificate, &key] {
         fs::set_permissions(file, fs::Permissions::from_mode(0o600)).expect("mode");
-        if User::current().is_root() {
+        if SystemUser::current().is_root() {
             let owner = fs::metadata(&data).expect("a folder");
             chown(file, Some(owner.uid()), Some(owner.gid())).expect("owner");
         }

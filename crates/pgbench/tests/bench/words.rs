@@ -3,8 +3,8 @@
 use load::Protocol;
 use pgbench::options::{Invocation, PartitionMethod, Partitions, Request, RunOptions};
 use pgbench::words::{CommandWords, ScriptWords, Words};
-use record::Counts;
-use stats::Latency;
+use record::TransactionCounts;
+use stats::LatencyHistogram;
 
 fn options(line: &str) -> RunOptions {
     let arguments: Vec<String> =
@@ -15,14 +15,14 @@ fn options(line: &str) -> RunOptions {
     }
 }
 
-fn latency_ms(values: &[u64]) -> Latency {
-    let mut latency = Latency::new();
+fn latency_ms(values: &[u64]) -> LatencyHistogram {
+    let mut latency = LatencyHistogram::new();
     values.iter().for_each(|ms| latency.record_ns(ms * 1_000_000));
     latency
 }
 
 /// The block of a run with these options: 1000 transactions in 2 s unless `counts` says otherwise.
-fn block(line: &str, counts: Counts, partitions: Option<Partitions>) -> String {
+fn block(line: &str, counts: TransactionCounts, partitions: Option<Partitions>) -> String {
     let options = options(line);
     let latency = latency_ms(&[1, 2, 3]);
     let lag = latency_ms(&[1, 5]);
@@ -53,8 +53,8 @@ fn block(line: &str, counts: Counts, partitions: Option<Partitions>) -> String {
     .block()
 }
 
-fn thousand() -> Counts {
-    Counts { transactions: 1000, ..Counts::default() }
+fn thousand() -> TransactionCounts {
+    TransactionCounts { transactions: 1000, ..TransactionCounts::default() }
 }
 
 #[test]
@@ -112,12 +112,12 @@ maximum number of tries: 1
 number of transactions per client: 10
 number of transactions actually processed: 0/10
 ";
-    assert_eq!(block("", Counts::default(), None), expected);
+    assert_eq!(block("", TransactionCounts::default(), None), expected);
 }
 
 #[test]
 fn failures_retries_skipped_and_late_transactions() {
-    let counts = Counts {
+    let counts = TransactionCounts {
         transactions: 900,
         skipped: 60,
         retried: 50,
@@ -126,7 +126,7 @@ fn failures_retries_skipped_and_late_transactions() {
         deadlock_failures: 10,
         other_failures: 5,
         late: 90,
-        ..Counts::default()
+        ..TransactionCounts::default()
     };
     let text = block("-T 2 -R 500 -L 10 --max-tries 0 --failures-detailed", counts.clone(), None);
     let expected = "\

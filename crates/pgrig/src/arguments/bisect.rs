@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use record::comparison::Metric;
+use record::comparison::ComparedMetric;
 
 use crate::arguments::compare::{metric, percent, setting, time};
 
@@ -37,7 +37,7 @@ pub(crate) struct BisectArguments {
     pub(crate) set: Vec<(String, String)>,
     /// The figure that became worse
     #[arg(long, value_name = "FIGURE", default_value = "throughput", value_parser = metric)]
-    pub(crate) figure: Metric,
+    pub(crate) figure: ComparedMetric,
     /// The answer may be wrong with this probability
     #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = percent)]
     pub(crate) error: f64,

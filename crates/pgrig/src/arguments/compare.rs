@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use record::comparison::{FailOn, Metric};
+use record::comparison::{ComparedMetric, FailOn};
 use spec::InitdbOption;
 
 use crate::arguments::ProfileName;
@@ -165,7 +165,7 @@ pub(crate) struct CompareArguments {
     pub(crate) serve: bool,
     /// Publish the latest measurements as OpenMetrics: an address to serve them at, or a file
     #[arg(long, value_name = "IP:PORT[,NAME…]")]
-    pub(crate) metrics: Option<openmetrics::Destination>,
+    pub(crate) metrics: Option<openmetrics::MetricsDestination>,
     /// Write the result as JSON into this file as well
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
@@ -266,14 +266,14 @@ impl Sampled {
 
 /// Figures that decide; none for the usual ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Figures(pub(crate) Vec<Metric>);
+pub(crate) struct Figures(pub(crate) Vec<ComparedMetric>);
 
 /// Names of figures, as in `throughput,p50`.
 pub(crate) fn figures(text: &str) -> Result<Figures, String> {
     let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
     let metrics = names.map(|name| {
-        Metric::named(name).ok_or_else(|| {
-            let known = Metric::ALL.map(Metric::name).join(", ");
+        ComparedMetric::named(name).ok_or_else(|| {
+            let known = ComparedMetric::ALL.map(ComparedMetric::name).join(", ");
             format!("{name} is no figure; there are {known}")
         })
     });
@@ -289,7 +289,7 @@ pub(crate) fn figures(text: &str) -> Result<Figures, String> {
 }
 
 /// The name of a figure.
-pub(crate) fn metric(text: &str) -> Result<Metric, String> {
+pub(crate) fn metric(text: &str) -> Result<ComparedMetric, String> {
     match figures(text)?.0[..] {
         [metric] => Ok(metric),
         _ => Err("expected one figure, as in throughput".to_owned()),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ::history::Level;
+use ::history::IsolationLevel;
 use clap::{Args, Subcommand, ValueEnum};
 
 /// `pgrig isolation`
@@ -23,7 +23,7 @@ pub(crate) enum IsolationCommand {
         /// The isolation level that the histories are checked for: read committed, repeatable read, serializable or
         /// strict serializable
         #[arg(long, value_name = "LEVEL", default_value = "strict serializable")]
-        level: Level,
+        level: IsolationLevel,
         /// Exit with 4 if the histories show what the level forbids, and with 5 if that cannot be told
         #[arg(long)]
         gate: bool,

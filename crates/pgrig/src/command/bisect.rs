@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use bisect::{
-    Bisection, Build, CommitVerdict, ComparisonStep, Event, Repository, Request, State, StepKind,
-    Threshold,
+    Bisection, BisectionEvent, BisectionRequest, BisectionState, BuildCommand, CommitVerdict,
+    ComparisonStep, RatioThreshold, Repository, StepKind,
 };
-use import::Cache;
+use import::BuildCache;
 use measure::ComparisonOptions;
 use report::BisectedStep;
-use study::{ComparisonRequest, Data};
+use study::{ComparisonRequest, PairData};
 use terms::duration;
 
 use crate::arguments::BisectArguments;
@@ -34,7 +34,7 @@ pub(crate) fn bisect(arguments: &BisectArguments) -> Result<ProgramExit, Complai
             let command = compare::command_line();
             let now = compare::now();
             let figure = arguments.figure.name();
-            let state = State::new(&command, &now, figure, arguments.error, commits);
+            let state = BisectionState::new(&command, &now, figure, arguments.error, commits);
             let runs = Path::new(compare::RUNS);
             (state, record::make_directory(runs, arguments.out.as_deref(), &now, "bisect")?)
         }
@@ -48,8 +48,8 @@ pub(crate) fn bisect(arguments: &BisectArguments) -> Result<ProgramExit, Complai
     let control = console::interrupted(lab::end_labs);
     let live = Live::new();
     let mut next_line_s = 0.0;
-    let mut observe = |event: Event<'_>| match event {
-        Event::Comparing(event) => {
+    let mut observe = |event: BisectionEvent<'_>| match event {
+        BisectionEvent::Comparing(event) => {
             if let measure::PairEvent::Progress(_) = event {
                 compare::show(&event, request.common.precision, &live, &mut next_line_s);
             }
@@ -70,7 +70,7 @@ pub(crate) fn bisect(arguments: &BisectArguments) -> Result<ProgramExit, Complai
         Ok(found) => found,
         Err(error) => {
             // What was measured is kept, and is gone on with.
-            if let Ok(state) = State::read(&directory) {
+            if let Ok(state) = BisectionState::read(&directory) {
                 write_page(&state, &directory)?;
                 if state.steps.is_empty() && arguments.out.is_none() && arguments.resume.is_none() {
                     let _ = std::fs::remove_dir_all(&directory);
@@ -93,14 +93,14 @@ pub(crate) fn bisect(arguments: &BisectArguments) -> Result<ProgramExit, Complai
     }
     let is_found = state.first_bad.is_some_and(|[first, last]| first == last);
     Ok(match (is_interrupted, is_found) {
-        (true, _) if control.urgency() != load::Urgency::None => ProgramExit::Interrupted,
+        (true, _) if control.urgency() != load::StopUrgency::None => ProgramExit::Interrupted,
         (true, _) => ProgramExit::Incomplete,
         (false, true) => ProgramExit::Done,
         (false, false) => ProgramExit::CannotTell,
     })
 }
 
-fn request(arguments: &BisectArguments) -> Result<Request, Complaint> {
+fn request(arguments: &BisectArguments) -> Result<BisectionRequest, Complaint> {
     if arguments.build.is_empty() {
         return Err(Complaint::new("no command is given that builds a commit").hinted(Some(
             "give it behind --, as in: pgrig bisect GOOD BAD -S -c 8 -- ./build.sh",
@@ -108,13 +108,13 @@ fn request(arguments: &BisectArguments) -> Result<Request, Complaint> {
     }
     let repository = Repository::open(&arguments.repository)?;
     let workload = compare::workload(&arguments.workload, "pgrig bisect")?;
-    let cache = Cache::of_user()?;
+    let cache = BuildCache::of_user()?;
     let data = match &arguments.data {
-        Some(path) => Data::File(path.clone()),
-        None => Data::Pgbench(workload.scale.unwrap_or(1)),
+        Some(path) => PairData::File(path.clone()),
+        None => PairData::Pgbench(workload.scale.unwrap_or(1)),
     };
-    let build = Build { words: arguments.build.clone(), directory: cache.builds() };
-    Ok(Request {
+    let build = BuildCommand { words: arguments.build.clone(), directory: cache.builds() };
+    Ok(BisectionRequest {
         repository,
         build,
         data,
@@ -158,8 +158,8 @@ fn resumed(
     directory: &Path,
     arguments: &BisectArguments,
     commits: &[bisect::Commit],
-) -> Result<State, Complaint> {
-    let state = State::read(directory)?;
+) -> Result<BisectionState, Complaint> {
+    let state = BisectionState::read(directory)?;
     let differs = match () {
         () if state.commits != commits => Some("its commits are others"),
         () if state.figure != arguments.figure.name() => Some("its figure is another"),
@@ -172,10 +172,10 @@ fn resumed(
     }
 }
 
-fn line(event: &Event<'_>) -> String {
+fn line(event: &BisectionEvent<'_>) -> String {
     match event {
-        Event::Building(commit) => format!("  building        {}", commit.words()),
-        Event::Step { kind, commit, number: [number, most] } => {
+        BisectionEvent::Building(commit) => format!("  building        {}", commit.words()),
+        BisectionEvent::Step { kind, commit, number: [number, most] } => {
             let what = match kind {
                 StepKind::Effect => "the bad commit".to_owned(),
                 StepKind::Identical => "the good commit against itself".to_owned(),
@@ -183,11 +183,11 @@ fn line(event: &Event<'_>) -> String {
             };
             format!("  step {number} of {most:<4}  {what}")
         }
-        Event::Over(step, commit) => {
+        BisectionEvent::Over(step, commit) => {
             let took = duration(step.seconds);
             format!("  {:<14}  {}{}  {took}", said(step), commit.words(), ratio(step))
         }
-        Event::Comparing(_) => String::new(),
+        BisectionEvent::Comparing(_) => String::new(),
     }
 }
 
@@ -207,7 +207,7 @@ fn ratio(step: &ComparisonStep) -> String {
     ratio.unwrap_or_default() + &why.unwrap_or_default()
 }
 
-fn print(state: &State) {
+fn print(state: &BisectionState) {
     terminal::result(&state.answer);
     terminal::result("");
     for step in &state.steps {
@@ -216,7 +216,7 @@ fn print(state: &State) {
     }
 }
 
-fn write_page(state: &State, directory: &Path) -> Result<PathBuf, Complaint> {
+fn write_page(state: &BisectionState, directory: &Path) -> Result<PathBuf, Complaint> {
     let commits: Vec<String> = state.commits.iter().map(bisect::Commit::words).collect();
     let kind = |kind| match kind {
         StepKind::Effect => "good against bad",
@@ -233,7 +233,7 @@ fn write_page(state: &State, directory: &Path) -> Result<PathBuf, Complaint> {
     });
     let steps: Vec<BisectedStep> = steps.collect();
     let effect = state.step(StepKind::Effect).and_then(|step| step.ratio);
-    let threshold = effect.map(|[value, ..]| Threshold::of_effect(value).ratio());
+    let threshold = effect.map(|[value, ..]| RatioThreshold::of_effect(value).ratio());
     let answer =
         if state.answer.is_empty() { "The bisection has not ended" } else { &state.answer };
     let html = report::bisected(answer, &state.figure, &commits, &steps, threshold);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use lab::Installation;
 use load::OnHostLoss;
 use serde_json::{Value, json};
-use spec::{Folder, Profile, Study};
+use spec::{Study, StudyFolder, StudyProfile};
 use study::{MachineResources, PointPair, Preflight};
 use terms::{duration, grouped};
 
@@ -40,14 +40,14 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<ProgramExit, Complaint
     let found = studies::find(name)?.with(&set::all(&arguments.set));
     let mut commands: Vec<String> = Vec::new();
     // Whatever is wrong in any profile is wrong now.
-    for profile in Profile::of(&found.folder) {
+    for profile in StudyProfile::of(&found.folder) {
         let study = studies::parse(&found, profile)?;
         let planned = study.trials(arguments.only.as_deref());
         let more = study::commands(&study, planned.iter().map(|trial| trial.point));
         commands.extend(more.into_iter().filter(|one| !commands.contains(one)).collect::<Vec<_>>());
     }
     Complaint::warn(&found.folder, &found.place, &spec::never_judged(&found.folder));
-    let profile = arguments.profile.map_or(Profile::Quick, Profile::from);
+    let profile = arguments.profile.map_or(StudyProfile::Quick, StudyProfile::from);
     let study = studies::parse(&found, profile)?;
     let has = match &arguments.hosts {
         Some(file) => {
@@ -121,7 +121,7 @@ pub(crate) fn settings(study: &Study, installation: &Installation) -> Result<(),
 
 /// Says which commands of the operating system a study of somebody else runs. They run as the user of the
 /// servers. Nothing is said of a shipped study, whose commands are part of pgrig.
-pub(crate) fn tell_commands(folder: &Folder, commands: &[String]) {
+pub(crate) fn tell_commands(folder: &StudyFolder, commands: &[String]) {
     if !commands.is_empty() && !studies::is_shipped(folder) {
         terminal::narrate("this study runs commands:");
         commands.iter().for_each(|command| terminal::narrate(format_args!("  {command}")));

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use import::Cache;
+use import::BuildCache;
 use lab::{Target, TargetConfig};
 use server::Limits;
 
@@ -37,7 +37,7 @@ fn clean_target(conninfo: &str) -> Result<ProgramExit, Complaint> {
 
 /// Removes the data that were kept for later runs.
 fn clean_data() -> Result<ProgramExit, Complaint> {
-    let cache = Cache::of_user()?;
+    let cache = BuildCache::of_user()?;
     let removed = cache.clean()?;
     let place = cache.directory().display();
     match removed.count {

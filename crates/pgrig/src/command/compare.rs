@@ -6,15 +6,15 @@ mod sources;
 use std::path::Path;
 use std::time::Duration;
 
-use import::Cache;
+use import::BuildCache;
 use measure::{CONFIDENCE, ComparisonOptions, PairEvent};
 use pgbench::options::{Invocation, RunOptions};
-use record::comparison::{DataOrigin, Metric, Stop};
+use record::comparison::{ComparedMetric, ComparisonStop, DataOrigin};
 use server::shown_word;
-use spec::Profile;
+use spec::StudyProfile;
 use study::{
-    Choice, ComparisonLoad, ComparisonRequest, Data, Options, ProductionOptions, SideOptions,
-    Variants,
+    ComparedLoad, ComparisonLoad, ComparisonRequest, PairData, ProductionOptions, SideOptions,
+    VariantChoice, VariantPair,
 };
 use terms::duration;
 
@@ -71,7 +71,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<ProgramExit, Compl
         let compared = series::compare(arguments, &request, &control, &mut observe);
         live.end();
         let (directory, answer, exit) = compared.map_err(|complaint| match control.urgency() {
-            load::Urgency::None => complaint,
+            load::StopUrgency::None => complaint,
             _ => interrupted(),
         })?;
         page.end(&directory, &answer);
@@ -85,7 +85,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<ProgramExit, Compl
     }
     let found = match found {
         // What fails after that fails because of it.
-        Err(_) if control.urgency() != load::Urgency::None => return Err(interrupted()),
+        Err(_) if control.urgency() != load::StopUrgency::None => return Err(interrupted()),
         found => found?,
     };
     let stop = found.paired.shown.stop;
@@ -101,8 +101,8 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<ProgramExit, Compl
     terminal::narrate(format_args!("  report          {}", written.display()));
     page.end(&directory, &judgement.answer);
     Ok(match stop {
-        Stop::Interrupted => ProgramExit::Interrupted,
-        Stop::Died => ProgramExit::Incomplete,
+        ComparisonStop::Interrupted => ProgramExit::Interrupted,
+        ComparisonStop::Died => ProgramExit::Incomplete,
         _ => exit::of_comparison(&judgement.claims, request.common.fail_on),
     })
 }
@@ -147,7 +147,7 @@ fn request(arguments: &CompareArguments) -> Result<ComparisonRequest, Complaint>
         },
         common: common(arguments)?,
         analyzes: !arguments.no_analyze,
-        cache: arguments.keep_data.then(Cache::of_user).transpose()?,
+        cache: arguments.keep_data.then(BuildCache::of_user).transpose()?,
         program: studies::program()?,
     })
 }
@@ -160,14 +160,14 @@ fn of_study(arguments: &CompareArguments, name: &str) -> Result<ComparisonLoad, 
     }
     let StudyArguments { scenario, at, a_variant, b_variant, study_profile, .. } = &arguments.study;
     let found = studies::find(name)?;
-    let profile = study_profile.map_or(Profile::Quick, Profile::from);
-    let choice = Choice {
+    let profile = study_profile.map_or(StudyProfile::Quick, StudyProfile::from);
+    let choice = VariantChoice {
         scenario: scenario.clone(),
         at: at.clone(),
         variants: [a_variant.clone(), b_variant.clone()],
     };
     let study = studies::parse(&found, profile)?;
-    Ok(ComparisonLoad::Study(Box::new(Variants { folder: found.folder, study, choice })))
+    Ok(ComparisonLoad::Study(Box::new(VariantPair { folder: found.folder, study, choice })))
 }
 
 fn sides(arguments: &CompareArguments) -> [SideOptions; 2] {
@@ -201,10 +201,10 @@ fn options(arguments: &CompareArguments) -> Result<ComparisonLoad, Complaint> {
     let with_clients = [&words[..], clients.as_ref().map_or(&[], |words| &words[..])].concat();
     let workload = workload(&with_clients, "pgrig compare")?;
     let data = match &arguments.data {
-        Some(path) => Data::File(path.clone()),
-        None => Data::Pgbench(workload.scale.unwrap_or(1)),
+        Some(path) => PairData::File(path.clone()),
+        None => PairData::Pgbench(workload.scale.unwrap_or(1)),
     };
-    Ok(ComparisonLoad::Options(Box::new(Options {
+    Ok(ComparisonLoad::Options(Box::new(ComparedLoad {
         data,
         database: arguments.database.clone(),
         no_init: arguments.no_init,
@@ -365,7 +365,7 @@ fn line(event: &PairEvent<'_>, precision: f64) -> String {
         PairEvent::Outlook(note) => format!("  measuring       {note}"),
         PairEvent::Progress(progress) => {
             let mut line = format!("  comparing       {} pairs   B ÷ A ", progress.pairs);
-            for metric in [Metric::Throughput, Metric::P99, Metric::Cpu] {
+            for metric in [ComparedMetric::Throughput, ComparedMetric::P99, ComparedMetric::Cpu] {
                 let figure = progress.figures.iter().find(|figure| figure.metric == metric);
                 if let Some(ratio) = figure.and_then(|figure| figure.ratio) {
                     let (value, low, high) = (ratio.point, ratio.low, ratio.high);

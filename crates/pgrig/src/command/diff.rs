@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use stats::Interval;
+use stats::ConfidenceInterval;
 use terms::figure;
-use verdict::{DiffSide, Difference, DifferenceMeaning, RecordDiff, RunCondition};
+use verdict::{DiffSide, DifferenceMeaning, MetricDifference, RecordDiff, RunCondition};
 
 use crate::arguments::DiffArguments;
 use crate::complaint::Complaint;
@@ -85,7 +85,7 @@ fn print_conditions(conditions: &[RunCondition]) {
     }
 }
 
-fn print_table(differences: &[Difference]) {
+fn print_table(differences: &[MetricDifference]) {
     let points = differences.iter().map(|one| one.point.chars().count());
     let point_width = points.max().unwrap_or(0);
     let metric_width = differences.iter().map(|one| one.metric.name.len()).max().unwrap_or(0);
@@ -119,7 +119,7 @@ fn print_table(differences: &[Difference]) {
     }
 }
 
-fn ratio(ratio: &Interval) -> String {
+fn ratio(ratio: &ConfidenceInterval) -> String {
     let (point, low, high) = (ratio.point, ratio.low, ratio.high);
     match ratio.n {
         1 => format!("{}  one round, no interval", figure(point)),
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn one_round_has_no_interval() {
         let check = |values: &[f64], expected: &str| {
-            let range = Interval::range(values[0], values).expect("finite");
+            let range = ConfidenceInterval::range(values[0], values).expect("finite");
             assert_eq!(ratio(&range), expected);
         };
         check(&[2.87], "2.87  one round, no interval");

@@ -1,7 +1,7 @@
 //! `pgrig metrics` and `pgrig words`: what a study can ask for, with what it means.
 
 use serde_json::{Value, json};
-use spec::{Kind, Metric, MetricDirection, MetricSource, Scope, Word};
+use spec::{GlossaryWord, Metric, MetricDirection, MetricKind, MetricScope, MetricSource};
 
 use crate::arguments::WordArguments;
 use crate::complaint::Complaint;
@@ -44,13 +44,13 @@ pub(crate) fn metrics(arguments: &WordArguments) -> Result<ProgramExit, Complain
 
 /// Lists kinds of nodes, actions and checks, or those that a word is found in.
 pub(crate) fn words(arguments: &WordArguments) -> Result<ProgramExit, Complaint> {
-    let has = |word: &Word| fits(arguments, &[word.word, word.kind.name(), word.says]);
-    let found: Vec<Word> = spec::words().filter(has).collect();
+    let has = |word: &GlossaryWord| fits(arguments, &[word.word, word.kind.name(), word.says]);
+    let found: Vec<GlossaryWord> = spec::words().filter(has).collect();
     if found.is_empty() {
         return Err(nothing(arguments, "word", spec::words().map(|word| word.word)));
     }
     if arguments.json {
-        let row = |word: &Word| {
+        let row = |word: &GlossaryWord| {
             let (kind, form) = (word.kind.name(), word.form);
             json!({ "kind": kind, "name": word.word, "form": form, "says": word.says })
         };
@@ -93,9 +93,9 @@ fn of_metric(metric: &Metric) -> Value {
         },
         "scope": scope(metric.scope),
         "kind": match metric.kind {
-            Kind::Total => "total",
-            Kind::Gauge => "gauge",
-            Kind::Rate => "rate",
+            MetricKind::Total => "total",
+            MetricKind::Gauge => "gauge",
+            MetricKind::Rate => "rate",
         },
         "label": metric.label,
         "measured_by": by(metric.source.by),
@@ -104,13 +104,13 @@ fn of_metric(metric: &Metric) -> Value {
     })
 }
 
-fn scope(scope: Scope) -> &'static str {
+fn scope(scope: MetricScope) -> &'static str {
     match scope {
-        Scope::Trial => "a trial",
-        Scope::Workload => "a workload",
-        Scope::Statement => "a statement",
-        Scope::Node => "a node",
-        Scope::Machine => "the machine",
+        MetricScope::Trial => "a trial",
+        MetricScope::Workload => "a workload",
+        MetricScope::Statement => "a statement",
+        MetricScope::Node => "a node",
+        MetricScope::Machine => "the machine",
     }
 }
 

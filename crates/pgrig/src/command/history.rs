@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use report::Series;
+use report::FigureSeries;
 use serde_json::{Value, json};
 use terms::figure;
 
@@ -86,7 +86,7 @@ fn add(
     Ok(())
 }
 
-fn of(series: &Series) -> Value {
+fn of(series: &FigureSeries) -> Value {
     let points = series.points.iter().map(|point| {
         json!({
             "time": point.time,
@@ -119,7 +119,7 @@ fn list(history: &History) {
     }
 }
 
-fn show(series: &[Series]) {
+fn show(series: &[FigureSeries]) {
     for series in series {
         terminal::result(styled(STRONG, series.title()));
         for point in &series.points {

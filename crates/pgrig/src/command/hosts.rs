@@ -54,7 +54,7 @@ pub(crate) fn check(path: &Path, arguments: &CheckArguments) -> Result<Reached, 
     let (mut hosts, mut troubles, mut rows) = (Vec::new(), Vec::new(), Vec::new());
     let control = console::interrupted(lab::end_labs);
     let is_interrupted: host::Interrupted =
-        Arc::new(move || control.urgency() != load::Urgency::None);
+        Arc::new(move || control.urgency() != load::StopUrgency::None);
     let reached = host::launch(&inventory.hosts, &program, &is_interrupted);
     if is_interrupted() {
         return Ok(Reached {

@@ -5,7 +5,9 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use ::history::export::{ExportNotation, OperationModel, export};
-use ::history::{ASSUMES, Findings, History, Judgement, Level, NEVER_LOOKS_AT, check};
+use ::history::{
+    ASSUMES, History, HistoryFindings, IsolationLevel, LevelJudgement, NEVER_LOOKS_AT, check,
+};
 use serde_json::{Value, json};
 
 use crate::arguments::{FormatWord, IsolationArguments, IsolationCommand, ModelWord};
@@ -23,9 +25,9 @@ pub(crate) fn isolation(arguments: &IsolationArguments) -> Result<ProgramExit, C
                 false => tell(&findings, *level),
             }
             Ok(match (gate, findings.judge(*level)) {
-                (true, Judgement::Violated) => ProgramExit::DoesNotHold,
-                (true, Judgement::CannotTell) => ProgramExit::CannotTell,
-                (true, Judgement::Holds) | (false, _) => ProgramExit::Done,
+                (true, LevelJudgement::Violated) => ProgramExit::DoesNotHold,
+                (true, LevelJudgement::CannotTell) => ProgramExit::CannotTell,
+                (true, LevelJudgement::Holds) | (false, _) => ProgramExit::Done,
             })
         }
         IsolationCommand::Export { directory, model, format, out } => {
@@ -71,7 +73,7 @@ fn write(
     file.flush()
 }
 
-fn tell(findings: &Findings, level: Level) {
+fn tell(findings: &HistoryFindings, level: IsolationLevel) {
     let counted = findings.counted;
     terminal::result(format_args!(
         "{} committed, {} failed, {} unknown; {}, {}",
@@ -87,25 +89,25 @@ fn tell(findings: &Findings, level: Level) {
     }
     let least = if findings.is_partial { "at least " } else { "" };
     for (anomaly, count) in &findings.anomalies {
-        let forbidden = Level::weakest_that_forbids(*anomaly);
+        let forbidden = IsolationLevel::weakest_that_forbids(*anomaly);
         terminal::result(format_args!("{least}{count} × {anomaly}, forbidden from {forbidden} on"));
     }
     for witness in &findings.witnesses {
         terminal::result(format_args!("\n{witness}"));
     }
     terminal::result(format_args!("{level}: {}", verdict(findings, level)));
-    if findings.judge(level) == Judgement::CannotTell {
+    if findings.judge(level) == LevelJudgement::CannotTell {
         findings.doubts(level).iter().for_each(|doubt| terminal::result(format_args!("  {doubt}")));
     }
 }
 
-fn of(findings: &Findings, level: Level) -> Value {
+fn of(findings: &HistoryFindings, level: IsolationLevel) -> Value {
     let counted = findings.counted;
     let anomalies = findings.anomalies.iter().map(|(anomaly, count)| {
         json!({
             "anomaly": anomaly.to_string(),
             "count": count,
-            "forbidden_from": Level::weakest_that_forbids(*anomaly).to_string(),
+            "forbidden_from": IsolationLevel::weakest_that_forbids(*anomaly).to_string(),
         })
     });
     let witnesses = findings.witnesses.iter().map(
@@ -130,10 +132,10 @@ fn of(findings: &Findings, level: Level) -> Value {
     })
 }
 
-fn verdict(findings: &Findings, level: Level) -> &'static str {
+fn verdict(findings: &HistoryFindings, level: IsolationLevel) -> &'static str {
     match findings.judge(level) {
-        Judgement::Holds => "holds",
-        Judgement::Violated => "does not hold",
-        Judgement::CannotTell => "cannot tell",
+        LevelJudgement::Holds => "holds",
+        LevelJudgement::Violated => "does not hold",
+        LevelJudgement::CannotTell => "cannot tell",
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use spec::{Folder, Profile};
+use spec::{StudyFolder, StudyProfile};
 
 use crate::arguments::NewArguments;
 use crate::complaint::Complaint;
@@ -47,8 +47,8 @@ pub(crate) fn new(arguments: &NewArguments) -> Result<ProgramExit, Complaint> {
 
 /// The files of a copy: a study that has no mistake, without the lists that only tests of
 /// this repository read.
-fn copied(found: NamedStudy) -> Result<Folder, Complaint> {
-    for profile in Profile::of(&found.folder) {
+fn copied(found: NamedStudy) -> Result<StudyFolder, Complaint> {
+    for profile in StudyProfile::of(&found.folder) {
         studies::parse(&found, profile)?;
     }
     let mut folder = found.folder;

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 
-use import::Cache;
+use import::BuildCache;
 use lab::guest::StudyRights;
 use load::OnHostLoss;
-use record::{Ending, RunState, Trial};
-use spec::{ClaimKind, ClaimSubject, Folder, Profile, ScheduledTrial, Study};
-use study::{MachineResources, Preflight, RecordPlace, Request, RunResult, Servers};
+use record::{AttemptEnding, RunState, Trial};
+use spec::{ClaimKind, ClaimSubject, ScheduledTrial, Study, StudyFolder, StudyProfile};
+use study::{MachineResources, Preflight, RecordPlace, RunResult, StudyRequest, StudyServers};
 use terms::grouped;
-use verdict::Judgement;
+use verdict::StudyVerdicts;
 
 use crate::arguments::{HostLossName, RunArguments, set};
 use crate::command::{check, hosts, show};
@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ProgramExit, Complaint> {
     };
     let opened = records::open(&ended.directory)?;
     let judgement = opened.judge();
-    let is_interrupted = |trial: &Trial| matches!(trial.ending, Ending::Interrupted(_));
+    let is_interrupted = |trial: &Trial| matches!(trial.ending, AttemptEnding::Interrupted(_));
     if ended.state == RunState::Interrupted && opened.reader.trials().iter().all(is_interrupted) {
         return Err(Complaint::new("interrupted before the first trial was over")
             .hinted(Some(format!("go on with: {}", opened.go_on(&ended.directory))))
@@ -105,13 +105,13 @@ fn gate(arguments: &RunArguments) -> Gate {
 /// True if there is nothing behind the verdicts: no trial counts, or none of those that a claim speaks
 /// of, although some of them were run. What was left out as unfit is said elsewhere.
 fn is_hollow(study: &Study, trials: &[Trial]) -> bool {
-    if !trials.iter().any(|trial| trial.ending == Ending::Done) {
+    if !trials.iter().any(|trial| trial.ending == AttemptEnding::Done) {
         return true;
     }
     let point = |trial: &Trial| study.point(&trial.variant, &trial.scenario, &trial.axes);
-    let in_vain = |points: &[usize], counts: fn(&Ending) -> bool| {
+    let in_vain = |points: &[usize], counts: fn(&AttemptEnding) -> bool| {
         let mut ran = trials.iter().filter(|trial| {
-            !matches!(trial.ending, Ending::Skipped(_) | Ending::Interrupted(_))
+            !matches!(trial.ending, AttemptEnding::Skipped(_) | AttemptEnding::Interrupted(_))
                 && point(trial).is_some_and(|point| points.contains(&point))
         });
         ran.clone().next().is_some() && !ran.any(|trial| counts(&trial.ending))
@@ -120,15 +120,15 @@ fn is_hollow(study: &Study, trials: &[Trial]) -> bool {
         ClaimSubject::Value { value, .. } => value
             .references()
             .iter()
-            .any(|reference| in_vain(&[reference.point], |ending| *ending == Ending::Done)),
-        ClaimSubject::Every { points, .. } => in_vain(points, Ending::is_complete),
+            .any(|reference| in_vain(&[reference.point], |ending| *ending == AttemptEnding::Done)),
+        ClaimSubject::Every { points, .. } => in_vain(points, AttemptEnding::is_complete),
     })
 }
 
 /// The exit code of the program after a run. Missing results take precedence over what was found. Where
 /// there is nothing behind a verdict (`is_hollow`), where `--only` left out every claim of the gate, or
 /// where something stands against the run as a whole, no gate is passed.
-fn exit(ended: &RunResult, judgement: &Judgement, gate: Gate, is_hollow: bool) -> ProgramExit {
+fn exit(ended: &RunResult, judgement: &StudyVerdicts, gate: Gate, is_hollow: bool) -> ProgramExit {
     match &ended.state {
         RunState::Interrupted => return ProgramExit::Interrupted,
         RunState::Running | RunState::Broken(_) => return ProgramExit::Incomplete,
@@ -152,7 +152,7 @@ fn exit(ended: &RunResult, judgement: &Judgement, gate: Gate, is_hollow: bool) -
     }
 }
 
-fn request(arguments: &RunArguments) -> Result<Request, Complaint> {
+fn request(arguments: &RunArguments) -> Result<StudyRequest, Complaint> {
     let generator = studies::program()?;
     let elsewhere = match (&arguments.target, &arguments.hosts) {
         (Some(_), _) => Some("--target"),
@@ -167,7 +167,7 @@ fn request(arguments: &RunArguments) -> Result<Request, Complaint> {
         return Err(Complaint::new(what).hinted(Some("leave out --keep-data".to_owned())));
     }
     let servers = match (&arguments.target, &arguments.hosts) {
-        (Some(conninfo), _) => Servers::Outside {
+        (Some(conninfo), _) => StudyServers::Outside {
             conninfo: conninfo.clone(),
             rights: match arguments.may_change_database {
                 true => StudyRights::OfLogin,
@@ -180,12 +180,12 @@ fn request(arguments: &RunArguments) -> Result<Request, Complaint> {
                 HostLossName::GoOn => OnHostLoss::GoOn,
             };
             let pg_bin = arguments.pg_bin.as_deref();
-            Servers::OnHosts(hosts::asked(file, arguments.push, pg_bin, on_loss)?)
+            StudyServers::OnHosts(hosts::asked(file, arguments.push, pg_bin, on_loss)?)
         }
         (None, None) => {
             let hosts = arguments.node.iter().cloned().collect();
-            let cache = arguments.keep_data.then(Cache::of_user).transpose()?;
-            Servers::Built { pg_bin: arguments.pg_bin.clone(), hosts, cache }
+            let cache = arguments.keep_data.then(BuildCache::of_user).transpose()?;
+            StudyServers::Built { pg_bin: arguments.pg_bin.clone(), hosts, cache }
         }
     };
     if let Some(directory) = &arguments.resume {
@@ -193,7 +193,7 @@ fn request(arguments: &RunArguments) -> Result<Request, Complaint> {
     }
     let found = studies::find(studies::named(arguments.study.as_deref())?)?;
     let found = found.with(&set::all(&arguments.set));
-    let profile = arguments.profile.map_or(Profile::Quick, Profile::from);
+    let profile = arguments.profile.map_or(StudyProfile::Quick, StudyProfile::from);
     let mut study = studies::parse(&found, profile)?;
     if let Some(rounds) = arguments.rounds {
         study = study.with_rounds(rounds);
@@ -202,7 +202,7 @@ fn request(arguments: &RunArguments) -> Result<Request, Complaint> {
     if let Some(seed) = arguments.seed.or_else(fresh) {
         study = study.with_seed(seed);
     }
-    if let Servers::Built { pg_bin, .. } = &servers
+    if let StudyServers::Built { pg_bin, .. } = &servers
         // Where there is none, a study says so itself.
         && let Ok(installation) = lab::find::find(pg_bin.as_deref())
     {
@@ -213,7 +213,7 @@ fn request(arguments: &RunArguments) -> Result<Request, Complaint> {
         None => RecordPlace::Below(PathBuf::from("runs")),
     };
     let again = again(&found, arguments, profile, study.seed);
-    Ok(Request {
+    Ok(StudyRequest {
         folder: found.folder,
         study,
         rounds: arguments.rounds,
@@ -236,10 +236,10 @@ fn fresh_seed() -> u64 {
 /// The largest smaller profile that fits here, and how far it goes.
 fn smaller_profile(arguments: &RunArguments) -> Option<String> {
     let found = studies::find(arguments.study.as_deref()?).ok()?.with(&set::all(&arguments.set));
-    let asked = arguments.profile.map_or(Profile::Quick, Profile::from);
+    let asked = arguments.profile.map_or(StudyProfile::Quick, StudyProfile::from);
     let installation = lab::find::find(arguments.pg_bin.as_deref()).ok()?;
     let has = MachineResources::here(installation, &std::env::temp_dir()).ok()?;
-    Profile::of(&found.folder).rev().filter(|profile| *profile < asked).find_map(|profile| {
+    StudyProfile::of(&found.folder).rev().filter(|profile| *profile < asked).find_map(|profile| {
         let study = studies::parse(&found, profile).ok()?;
         let preflight = Preflight::of(&study, &study.trials(None), &has);
         let fitting = study.points.iter().enumerate();
@@ -251,7 +251,11 @@ fn smaller_profile(arguments: &RunArguments) -> Option<String> {
 }
 
 /// The study, seed and rounds of a record that goes on.
-fn resumed(directory: &Path, servers: Servers, generator: PathBuf) -> Result<Request, Complaint> {
+fn resumed(
+    directory: &Path,
+    servers: StudyServers,
+    generator: PathBuf,
+) -> Result<StudyRequest, Complaint> {
     let opened = records::open(directory)?;
     let header = opened.reader.header();
     if header.comparison.is_some() {
@@ -263,8 +267,8 @@ fn resumed(directory: &Path, servers: Servers, generator: PathBuf) -> Result<Req
         let hint = format!("go on with: {}", opened.go_on(directory));
         return Err(Complaint::new(what).hinted(Some(hint)));
     }
-    let folder: Folder = opened.reader.folder().clone();
-    let request = Request {
+    let folder: StudyFolder = opened.reader.folder().clone();
+    let request = StudyRequest {
         folder,
         study: opened.study,
         rounds: header.rounds,
@@ -288,7 +292,7 @@ fn resumed(directory: &Path, servers: Servers, generator: PathBuf) -> Result<Req
         })
     };
     // The last attempt at a trial decides: it stands after the others.
-    let last: BTreeMap<usize, &Ending> =
+    let last: BTreeMap<usize, &AttemptEnding> =
         opened.reader.trials().iter().map(|trial| (trial.number, &trial.ending)).collect();
     let over = last.values().filter(|ending| !ending.is_open()).count();
     if header.state == RunState::Done && over == header.plan.len() {
@@ -310,9 +314,9 @@ fn resumed(directory: &Path, servers: Servers, generator: PathBuf) -> Result<Req
 }
 
 /// The command that runs the same again. The target is left out: it may hold a password.
-fn again(found: &NamedStudy, arguments: &RunArguments, profile: Profile, seed: u64) -> String {
+fn again(found: &NamedStudy, arguments: &RunArguments, profile: StudyProfile, seed: u64) -> String {
     let mut again = format!("pgrig run {}", found.place);
-    if profile != Profile::Quick {
+    if profile != StudyProfile::Quick {
         again.push_str(&format!(" --profile {profile}"));
     }
     again.push_str(&format!(" --seed {seed}"));
@@ -354,7 +358,7 @@ fn again(found: &NamedStudy, arguments: &RunArguments, profile: Profile, seed: u
 
 #[cfg(test)]
 mod tests {
-    use spec::Rank;
+    use spec::ClaimRank;
     use verdict::{ClaimMeasurement, ClaimVerdict, Verdict};
 
     use super::*;
@@ -382,11 +386,11 @@ mod tests {
         check(&[(Finding, left_out())], ProgramExit::Done);
     }
 
-    fn judgement(claims: &[(ClaimKind, Verdict)]) -> Judgement {
+    fn judgement(claims: &[(ClaimKind, Verdict)]) -> StudyVerdicts {
         let claims = claims.iter().map(|(kind, verdict)| ClaimVerdict {
             says: String::new(),
             kind: *kind,
-            rank: Rank::Alike,
+            rank: ClaimRank::Alike,
             expected: String::new(),
             published: None,
             note: String::new(),
@@ -398,7 +402,7 @@ mod tests {
         });
         let (harm, noise, discarded, against) = Default::default();
         let (answer, claims) = (String::new(), claims.collect());
-        Judgement { answer, harm, claims, noise, discarded, against }
+        StudyVerdicts { answer, harm, claims, noise, discarded, against }
     }
 
     #[test]

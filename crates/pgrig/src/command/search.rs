@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use console::terminal::{self, BAD, FAINT, UNSURE, styled};
 use nemesis::{FaultCoverage, FaultSpace, ScheduleSearch, TrialOutcome, TrialPurpose};
 use record::RunState;
-use spec::{Folder, NemesisPlan, Profile, Study};
-use study::{Event, RecordPlace, Request, SearchEvent, SearchRequest, SearchResult, Servers};
+use spec::{NemesisPlan, Study, StudyFolder, StudyProfile};
+use study::{
+    RecordPlace, SearchEvent, SearchRequest, SearchResult, StudyEvent, StudyRequest, StudyServers,
+};
 use terms::{counted, duration};
 
 use crate::arguments::{SearchArguments, set};
@@ -57,7 +59,7 @@ pub(crate) fn search(arguments: &SearchArguments) -> Result<ProgramExit, Complai
 
 fn asked(arguments: &SearchArguments) -> Result<SearchRequest, Complaint> {
     let generator = studies::program()?;
-    let servers = Servers::Built {
+    let servers = StudyServers::Built {
         pg_bin: arguments.pg_bin.clone(),
         hosts: std::collections::BTreeMap::new(),
         cache: None,
@@ -74,7 +76,7 @@ fn asked(arguments: &SearchArguments) -> Result<SearchRequest, Complaint> {
     let study = arguments.study.as_deref().expect("clap asks for a study where no record goes on");
     let found = studies::find(study)?;
     let found = found.with(&set::all(&arguments.set));
-    let profile = arguments.profile.map_or(Profile::Quick, Profile::from);
+    let profile = arguments.profile.map_or(StudyProfile::Quick, StudyProfile::from);
     let mut study = studies::parse(&found, profile)?;
     let fresh = || (!study.is_seed_given).then(fresh_seed);
     if let Some(seed) = arguments.seed.or_else(fresh) {
@@ -85,7 +87,7 @@ fn asked(arguments: &SearchArguments) -> Result<SearchRequest, Complaint> {
         None => RecordPlace::Below(PathBuf::from("runs")),
     };
     let again = again(&found, arguments, profile, study.seed);
-    let request = Request {
+    let request = StudyRequest {
         folder: found.folder,
         study,
         rounds: None,
@@ -102,9 +104,9 @@ fn asked(arguments: &SearchArguments) -> Result<SearchRequest, Complaint> {
 /// The study of a record without its schedules, which are drawn again.
 fn resumed(
     directory: &Path,
-    servers: Servers,
+    servers: StudyServers,
     generator: PathBuf,
-) -> Result<(Request, u64), Complaint> {
+) -> Result<(StudyRequest, u64), Complaint> {
     let opened = records::open(directory)?;
     let header = opened.reader.header();
     let Some(terms) = header.search.clone() else {
@@ -112,12 +114,12 @@ fn resumed(
         let hint = format!("go on with: {}", opened.go_on(directory));
         return Err(Complaint::new(what).hinted(Some(hint)));
     };
-    let mut folder: Folder = opened.reader.folder().clone();
-    folder.files.remove(Folder::SCHEDULES);
+    let mut folder: StudyFolder = opened.reader.folder().clone();
+    folder.files.remove(StudyFolder::SCHEDULES);
     let place = format!("{}/study/{}", directory.display(), header.study);
     let study = Study::parse(&folder, opened.study.profile)
         .map_err(|problems| Complaint::of_problems(&folder, &place, &problems))?;
-    let request = Request {
+    let request = StudyRequest {
         folder,
         study: study.with_seed(header.seed),
         rounds: None,
@@ -138,9 +140,14 @@ fn fresh_seed() -> u64 {
 }
 
 /// The command that searches the same again.
-fn again(found: &NamedStudy, arguments: &SearchArguments, profile: Profile, seed: u64) -> String {
+fn again(
+    found: &NamedStudy,
+    arguments: &SearchArguments,
+    profile: StudyProfile,
+    seed: u64,
+) -> String {
     let mut again = format!("pgrig search {}", found.place);
-    if profile != Profile::Quick {
+    if profile != StudyProfile::Quick {
         again.push_str(&format!(" --profile {profile}"));
     }
     again.push_str(&format!(" --seed {seed} --repeats {}", arguments.repeats));
@@ -191,10 +198,10 @@ fn show(event: &SearchEvent<'_>, seed: u64) {
             say("faults", faults(plan));
             terminal::narrate("");
         }
-        SearchEvent::OfRun(Event::Prepared { what, seconds }) => {
+        SearchEvent::OfRun(StudyEvent::Prepared { what, seconds }) => {
             terminal::narrate(format_args!("  preparing       {what}  {}", duration(*seconds)));
         }
-        SearchEvent::OfRun(Event::Note(note)) => {
+        SearchEvent::OfRun(StudyEvent::Note(note)) => {
             terminal::narrate(styled(FAINT, format_args!("  {note}")));
         }
         SearchEvent::OfRun(_) | SearchEvent::Asks { .. } => {}

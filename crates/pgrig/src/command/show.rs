@@ -5,10 +5,10 @@ use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
 use record::{Moment, RunState, Trial};
-use report::Met;
+use report::ClaimAnswers;
 use serde_json::{Value, json};
-use spec::{Profile, Study};
-use verdict::{ClaimVerdict, Figures, Judgement, Noise, Source};
+use spec::{Study, StudyProfile};
+use verdict::{ClaimFigures, ClaimVerdict, MetricNoise, NoiseSource, StudyVerdicts};
 
 use crate::arguments::ShowArguments;
 use crate::command::compare::series;
@@ -50,7 +50,7 @@ pub(crate) fn show(arguments: &ShowArguments) -> Result<ProgramExit, Complaint> 
 }
 
 /// Prints the answer and what it rests on.
-pub(crate) fn print(opened: &Opened, judgement: &Judgement) {
+pub(crate) fn print(opened: &Opened, judgement: &StudyVerdicts) {
     let comparison = opened.reader.header().comparison.as_ref();
     if let Some(comparison) = comparison {
         compared::print_sides(comparison);
@@ -82,11 +82,11 @@ fn printed(directory: &Path) -> Result<ProgramExit, Complaint> {
         let reader = &one.reader;
         folders.insert(reader.folder().name.as_str(), reader.folder());
         let (header, digest) = (reader.header().clone(), reader.digest()?);
-        met.push(Met { header, digest, claims: one.judge().claims });
+        met.push(ClaimAnswers { header, digest, claims: one.judge().claims });
     }
     for (name, folder) in folders {
         // The published size has every claim with a printed value.
-        let study = Study::parse(folder, Profile::Full)
+        let study = Study::parse(folder, StudyProfile::Full)
             .map_err(|problems| Complaint::of_problems(folder, name, &problems))?;
         terminal::result(report::printed(&study, &met));
     }
@@ -125,7 +125,7 @@ fn list(directory: &Path, as_json: bool) -> Result<ProgramExit, Complaint> {
     }
     let mut rows = Vec::new();
     for path in &paths {
-        let reader = record::Reader::open(path)?;
+        let reader = record::RecordReader::open(path)?;
         let header = reader.header();
         let answer = match header.comparison {
             Some(_) => Some(records::open(path)?.judge().answer),
@@ -164,7 +164,7 @@ fn list(directory: &Path, as_json: bool) -> Result<ProgramExit, Complaint> {
 pub(crate) fn write_json(
     path: &Path,
     opened: &Opened,
-    judgement: &Judgement,
+    judgement: &StudyVerdicts,
 ) -> Result<(), Complaint> {
     put(path, &terms::escaped(&format!("{:#}\n", json(opened, judgement))))
 }
@@ -187,7 +187,7 @@ fn state(state: &RunState) -> &'static str {
 }
 
 /// The same for programs.
-pub(crate) fn json(opened: &Opened, judgement: &Judgement) -> Value {
+pub(crate) fn json(opened: &Opened, judgement: &StudyVerdicts) -> Value {
     let header = opened.reader.header();
     let missed = verdict::missed_rates(&opened.study, opened.reader.trials());
     let missed = missed.iter().map(|one| {
@@ -278,19 +278,19 @@ fn actions(trial: &Trial) -> impl Iterator<Item = Value> {
     })
 }
 
-fn noise(noise: &Noise) -> Value {
+fn noise(noise: &MetricNoise) -> Value {
     json!({
         "metric": noise.metric.name,
         "one_percent": noise.one_percent,
         "means_percent": noise.means_percent,
         "rounds": noise.rounds,
-        "is_measured_twice": matches!(noise.source, Source::Twin { .. }),
+        "is_measured_twice": matches!(noise.source, NoiseSource::Twin { .. }),
     })
 }
 
 /// Numbers that are none (infinite, undefined) are null, as JSON has it.
 fn claim(claim: &ClaimVerdict) -> Value {
-    let Figures { measured, low, high, confidence, method, n } = claim.measured.figures();
+    let ClaimFigures { measured, low, high, confidence, method, n } = claim.measured.figures();
     json!({
         "claim": claim.says,
         "kind": claim.kind.name(),

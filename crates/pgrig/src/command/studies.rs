@@ -1,7 +1,7 @@
 //! `pgrig studies`: the studies that can be run.
 
 use serde_json::json;
-use spec::Profile;
+use spec::StudyProfile;
 
 use crate::arguments::StudiesArguments;
 use crate::complaint::Complaint;
@@ -15,7 +15,7 @@ pub(crate) fn studies(arguments: &StudiesArguments) -> Result<ProgramExit, Compl
     if arguments.json {
         let all = shipped.into_iter().map(|folder| {
             let place = folder.name.clone();
-            let study = studies::parse(&NamedStudy { folder, place }, Profile::Quick)?;
+            let study = studies::parse(&NamedStudy { folder, place }, StudyProfile::Quick)?;
             Ok(json!({ "name": study.name, "question": study.question }))
         });
         let all = all.collect::<Result<Vec<_>, Complaint>>()?;
@@ -26,7 +26,7 @@ pub(crate) fn studies(arguments: &StudiesArguments) -> Result<ProgramExit, Compl
     for folder in shipped {
         let place = folder.name.clone();
         let found = NamedStudy { folder, place };
-        let study = studies::parse(&found, Profile::Quick)?;
+        let study = studies::parse(&found, StudyProfile::Quick)?;
         let name = styled(STRONG, format_args!("{:width$}", study.name));
         terminal::result(format_args!("{name}  {}", study.question));
     }

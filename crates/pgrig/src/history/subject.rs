@@ -2,43 +2,43 @@
 
 use std::path::Path;
 
-use record::comparison::Side;
-use record::{Comparison, Header, PastMark, RunState, Subject};
-use report::{Measure, Results};
+use record::comparison::ComparisonSide;
+use record::{Comparison, PastMark, RecordHeader, ResultSubject, RunState};
+use report::{ExportedResults, MeasuredFigure};
 use serde_json::{Value, json};
 
 use crate::complaint::Complaint;
 
 /// What a record is about. Two results with one key on one machine can be compared.
-pub(crate) fn of_record(header: &Header) -> Subject {
+pub(crate) fn of_record(header: &RecordHeader) -> ResultSubject {
     match &header.comparison {
         Some(comparison) => of_comparison(comparison),
         // Another profile has other data and times.
-        None => Subject {
+        None => ResultSubject {
             key: json!(["run", header.study, header.profile]).to_string(),
             words: format!("profile {}", header.profile),
         },
     }
 }
 
-fn of_comparison(comparison: &Comparison) -> Subject {
+fn of_comparison(comparison: &Comparison) -> ResultSubject {
     // What was built from is what changes over time; where it lies then changes as well. So do minor versions.
-    let side = |side: &Side| {
+    let side = |side: &ComparisonSide| {
         let major = side.version.split(['.', ' ']).next().unwrap_or_default();
         let bin = side.bin.as_ref().filter(|_| side.source.is_none());
-        let Side { variant, server, settings, initdb, sql, .. } = side;
+        let ComparisonSide { variant, server, settings, initdb, sql, .. } = side;
         json!([variant, major, bin, server, settings, initdb, sql])
     };
     let Comparison { a, b, workload, point, data_file, is_self, .. } = comparison;
-    let point = point.as_ref().map(record::comparison::Point::words);
+    let point = point.as_ref().map(record::comparison::ComparedPoint::words);
     let key = json!(["compare", workload, point, data_file, is_self, side(a), side(b)]);
     let data = data_file.iter().map(|path| format!("data {path}."));
     let words = comparison.own_words().into_iter().chain(data).collect::<Vec<_>>().join(" ");
-    Subject { key: key.to_string(), words }
+    ResultSubject { key: key.to_string(), words }
 }
 
 /// What a reader of a record has to know besides its figures; none for one that ran to its end.
-pub(crate) fn mark(header: &Header, is_held: bool) -> Option<PastMark> {
+pub(crate) fn mark(header: &RecordHeader, is_held: bool) -> Option<PastMark> {
     match header.state {
         RunState::Interrupted => Some(PastMark::Interrupted),
         RunState::Running if !is_held => Some(PastMark::Killed),
@@ -50,8 +50,8 @@ pub(crate) fn mark(header: &Header, is_held: bool) -> Option<PastMark> {
 
 /// A result of `pgrig bench --json`.
 pub(crate) struct BenchResult {
-    pub(crate) results: Results,
-    pub(crate) subject: Subject,
+    pub(crate) results: ExportedResults,
+    pub(crate) subject: ResultSubject,
     pub(crate) mark: Option<PastMark>,
     /// The machines of its hosts; none where the load ran on one machine, which the file does not name.
     pub(crate) machine: Option<String>,
@@ -92,11 +92,11 @@ pub(crate) fn of_bench(path: &Path) -> Result<BenchResult, Complaint> {
     let measure = |name: &str, unit: &str, value: Option<f64>, more_is_better| {
         let (name, unit) = (name.to_owned(), unit.to_owned());
         let benchmark = load.clone();
-        Some(Measure { benchmark, name, unit, value: value?, bounds: None, more_is_better })
+        Some(MeasuredFigure { benchmark, name, unit, value: value?, bounds: None, more_is_better })
     };
     let figures =
         [measure("tps", "1/s", throughput, true), measure("latency_p99_ms", "ms", p99_ms, false)];
-    let figures: Vec<Measure> = figures.into_iter().flatten().collect();
+    let figures: Vec<MeasuredFigure> = figures.into_iter().flatten().collect();
     let answer = throughput.map_or("Nothing was measured.".to_owned(), |tps| {
         format!("{} transactions a second.", terms::figure(tps))
     });
@@ -107,7 +107,7 @@ pub(crate) fn of_bench(path: &Path) -> Result<BenchResult, Complaint> {
     };
     let hosts = document["hosts"].as_array().into_iter().flatten();
     let hosts: Vec<String> = hosts.map(|host| host["machine"].to_string()).collect();
-    let results = Results {
+    let results = ExportedResults {
         name: "bench".to_owned(),
         started_at: began.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         sides: Vec::new(),
@@ -118,7 +118,12 @@ pub(crate) fn of_bench(path: &Path) -> Result<BenchResult, Complaint> {
         doubts: Vec::new(),
     };
     let machine = (!hosts.is_empty()).then(|| hosts.join("; "));
-    Ok(BenchResult { results, subject: Subject { key: key.to_string(), words }, mark, machine })
+    Ok(BenchResult {
+        results,
+        subject: ResultSubject { key: key.to_string(), words },
+        mark,
+        machine,
+    })
 }
 
 /// The JSON objects that begin a line of a text.
@@ -148,14 +153,14 @@ mod tests {
 
     #[test]
     fn a_subject_is_what_was_compared() {
-        let side = |version: &str, source: Option<&str>, setting: &str| Side {
+        let side = |version: &str, source: Option<&str>, setting: &str| ComparisonSide {
             version: version.to_owned(),
             bin: Some(format!("/builds/{version}")),
             source: source.map(str::to_owned),
             settings: vec![("jit".to_owned(), setting.to_owned())],
-            ..Side::default()
+            ..ComparisonSide::default()
         };
-        let of = |a: Side, workload: &str, data: Option<&str>| {
+        let of = |a: ComparisonSide, workload: &str, data: Option<&str>| {
             let workload = workload.to_owned();
             let data_file = data.map(str::to_owned);
             of_comparison(&Comparison { a, workload, data_file, ..Comparison::default() }).key

@@ -1,7 +1,7 @@
 //! Answers to requests.
 
 use serde_json::json;
-use web::Page;
+use web::WebResponse;
 
 /// Content that is shown at the moment.
 #[derive(Clone, Debug, Default)]
@@ -24,16 +24,16 @@ pub(crate) struct Shown {
 const HTML: &str = "text/html; charset=utf-8";
 
 /// Answers a request for `path` to those who know `token`.
-pub(crate) fn answer(shown: &Shown, path: &str, token: &str) -> Page {
+pub(crate) fn answer(shown: &Shown, path: &str, token: &str) -> WebResponse {
     let below = path.strip_prefix('/').and_then(|path| path.strip_prefix(token));
     match below {
-        Some("" | "/") => Page::found(HTML, shown.shell.clone()),
-        Some("/page") => Page::found(HTML, shown.page.clone()),
-        Some("/now") => Page::found(HTML, shown.now.clone()),
-        Some("/state") => Page::found("application/json", state(shown)),
+        Some("" | "/") => WebResponse::found(HTML, shown.shell.clone()),
+        Some("/page") => WebResponse::found(HTML, shown.page.clone()),
+        Some("/now") => WebResponse::found(HTML, shown.now.clone()),
+        Some("/state") => WebResponse::found("application/json", state(shown)),
         Some(_) | None => {
             let why = "there is nothing here; the address that pgrig printed has a token";
-            Page::refused(404, why)
+            WebResponse::refused(404, why)
         }
     }
 }

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::rand::{GetRandomFlags, getrandom};
-use web::{HostNames, Page, PageRequest, PageServer, PageSource};
+use web::{HostNames, PageRequest, PageServer, PageSource, WebResponse};
 
 use crate::serve::answer::{self, Shown};
 
@@ -54,7 +54,7 @@ impl Shared {
 }
 
 impl PageSource for Shared {
-    fn answer(&self, request: PageRequest<'_>) -> Page {
+    fn answer(&self, request: PageRequest<'_>) -> WebResponse {
         let mut state = self.state();
         let page = answer::answer(&state.shown, request.path, &self.token);
         if page.status == 200 {

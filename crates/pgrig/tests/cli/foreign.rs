@@ -278,8 +278,8 @@ fn hostile_texts_are_texts_in_every_export() {
 
     // OpenMetrics: the label is read back.
     for text in HOSTILE {
-        let mut exposed = openmetrics::Text::default();
-        exposed.family("one", openmetrics::Kind::Gauge, "One.").sample(&[("label", text)], 1);
+        let mut exposed = openmetrics::MetricsText::default();
+        exposed.family("one", openmetrics::FamilyType::Gauge, "One.").sample(&[("label", text)], 1);
         let exposed = exposed.end();
         commands_nothing("OpenMetrics", &exposed);
         let lines: Vec<&str> = exposed.lines().collect();

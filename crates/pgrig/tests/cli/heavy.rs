@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use stats::Latency;
+use stats::LatencyHistogram;
 
 use crate::Desk;
 use crate::mutants::limited;
@@ -28,17 +28,17 @@ fn repeat(path: &Path, head: &str, lines: usize, line: &dyn Fn(usize) -> String)
     out.flush().unwrap();
 }
 
-fn latency(values: impl Iterator<Item = u64>) -> Latency {
-    let mut latency = Latency::new();
+fn latency(values: impl Iterator<Item = u64>) -> LatencyHistogram {
+    let mut latency = LatencyHistogram::new();
     values.for_each(|value| latency.record_ns(value));
     latency
 }
 
 /// Something in every counter, in a few hundred bytes.
-fn dense() -> Latency {
+fn dense() -> LatencyHistogram {
     let next = |value: &u64| Some(value + (1 << (value.ilog2() + 1).saturating_sub(11)));
     let counters = std::iter::successors(Some(1), next);
-    latency(counters.take_while(|value| *value < Latency::LIMIT_NS))
+    latency(counters.take_while(|value| *value < LatencyHistogram::LIMIT_NS))
 }
 
 fn interval(path: &Path) -> serde_json::Value {

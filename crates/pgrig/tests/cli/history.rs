@@ -2,20 +2,24 @@
 
 use std::process::Command;
 
-use record::comparison::{Comparison, Figure, Metric, Ratio, Shown, Verdict};
-use record::{Ending, Fact, Header, Moment, Paired, RunState, Writer};
-use spec::Folder;
+use record::comparison::{
+    ComparedMetric, Comparison, ComparisonFigure, FigureVerdict, MetricRatio, PairResults,
+};
+use record::{
+    AttemptEnding, MachineFact, Moment, PairingAttempt, RecordHeader, RecordWriter, RunState,
+};
+use spec::StudyFolder;
 
 use crate::Desk;
 
 /// A record of a comparison with this throughput of B ÷ A.
 fn write_record(desk: &Desk, name: &str, time: &str, ratio: f64) {
-    let figure = |metric: Metric, value: f64| Figure {
+    let figure = |metric: ComparedMetric, value: f64| ComparisonFigure {
         metric,
         unit: metric.unit().to_owned(),
         a: 1000.0,
         b: 1000.0 * value,
-        b_over_a: Some(Ratio {
+        b_over_a: Some(MetricRatio {
             value,
             low: value - 0.01,
             high: value + 0.01,
@@ -23,14 +27,14 @@ fn write_record(desk: &Desk, name: &str, time: &str, ratio: f64) {
             n: 100,
             method: "confidence sequence".to_owned(),
         }),
-        verdict: Verdict::CannotTell,
+        verdict: FigureVerdict::CannotTell,
         deciding: true,
     };
-    let decides = Metric::DECIDING.to_vec();
+    let decides = ComparedMetric::DECIDING.to_vec();
     let comparison = Comparison { threshold: 0.03, decides, ..Comparison::default() };
     let processor =
-        Fact { group: "machine".into(), name: "processor".into(), value: "one".to_owned() };
-    let header = Header {
+        MachineFact { group: "machine".into(), name: "processor".into(), value: "one".to_owned() };
+    let header = RecordHeader {
         format: record::FORMAT,
         pgrig: "0.1.0".to_owned(),
         study: "compare".to_owned(),
@@ -51,9 +55,9 @@ fn write_record(desk: &Desk, name: &str, time: &str, ratio: f64) {
     let study = "question = \"?\"\n[variants.A]\n[variants.B]\n[workloads.load]\n\
                  builtin = \"select-only\"\n[scenarios.load]\nrun = [\"load\"]\n";
     let files = [("study.toml".to_owned(), study.to_owned())].into();
-    let folder = Folder { name: "compare".to_owned(), files, is_private: false };
-    let figures = vec![figure(Metric::Throughput, ratio), figure(Metric::P99, 1.0)];
-    let paired = Paired {
+    let folder = StudyFolder { name: "compare".to_owned(), files, is_private: false };
+    let figures = vec![figure(ComparedMetric::Throughput, ratio), figure(ComparedMetric::P99, 1.0)];
+    let paired = PairingAttempt {
         number: 1,
         attempt: 1,
         above: "B".to_owned(),
@@ -62,15 +66,15 @@ fn write_record(desk: &Desk, name: &str, time: &str, ratio: f64) {
         below_scenario: None,
         axes: Default::default(),
         below_axes: None,
-        ending: Ending::Done,
+        ending: AttemptEnding::Done,
         started_at: time.to_owned(),
         began: Moment(0),
         ended: Moment(1),
         precision: 0.01,
         series: Vec::new(),
-        shown: Shown { pairs: 200, figures, ..Shown::default() },
+        shown: PairResults { pairs: 200, figures, ..PairResults::default() },
     };
-    let writer = Writer::create(&desk.path(name), header, &folder).expect("a record");
+    let writer = RecordWriter::create(&desk.path(name), header, &folder).expect("a record");
     writer.add_pairs(&paired).expect("added");
 }
 

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use lab::{Direction, LinkBy, LinkConfig, Listen, NodeConfig, Settings};
-use os::user::User;
+use os::user::SystemUser;
 
 use crate::rig::{Guard, PATIENCE, Rig};
 
@@ -98,7 +98,7 @@ fn the_server_asks_soon_whether_the_guard_is_there() {
 /// An answer that is never acknowledged keeps a session for a quarter of an hour, whatever the keepalives are.
 #[test]
 fn the_server_ends_the_session_of_a_guard_that_vanishes_while_it_is_answered() {
-    if !User::current().is_root() {
+    if !SystemUser::current().is_root() {
         return testing::skip::no_root();
     }
     let lab = testing::servers::lab();

@@ -4,7 +4,7 @@
 use std::net::TcpListener;
 use std::path::Path;
 
-use os::command::Command;
+use os::command::ProcessCommand;
 
 use crate::rig::{Guard, PATIENCE, Rig};
 
@@ -44,7 +44,7 @@ fn a_guard_refuses_to_run_beside_a_patroni_and_says_why() {
 
     let program = |path: &str| {
         let libraries = root.join("usr/lib/python3/dist-packages");
-        Command::new(path)
+        ProcessCommand::new(path)
             .directory(&place)
             .user(user)
             .env("PATH", "/usr/bin:/bin")

@@ -175,7 +175,7 @@ fn a_setting_from_the_command_line_is_refused() {
     let mut rig = Rig::new("", 0);
     rig.primary.stop(lab::StopMode::Fast).unwrap();
     let program = rig.lab.installation().program("postgres");
-    let command = os::command::Command::new(program)
+    let command = os::command::ProcessCommand::new(program)
         .arg("-D")
         .arg(rig.primary.data())
         .arg("--synchronous_standby_names=s1")

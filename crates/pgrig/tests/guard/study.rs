@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use record::{Ending, Mark, MarkKind, Reader, Trial};
+use record::{AttemptEnding, MarkKind, RecordReader, TimelineMark, Trial};
 
 #[test]
 fn a_study_with_a_guard_records_when_commits_were_exposed() {
@@ -52,7 +52,7 @@ fn what_is_lost_after_a_promotion_lies_inside_the_exposure() {
 }
 
 /// Runs the study in a directory; its one trial and that one's marks.
-fn run(place: &Path, timeline: &str, more: &str) -> (Trial, Vec<Mark>) {
+fn run(place: &Path, timeline: &str, more: &str) -> (Trial, Vec<TimelineMark>) {
     let study = place.join("mine");
     std::fs::create_dir(&study).unwrap();
     let text = STUDY.replace("TIMELINE", timeline).replace("MORE", more);
@@ -68,9 +68,9 @@ fn run(place: &Path, timeline: &str, more: &str) -> (Trial, Vec<Mark>) {
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    let reader = Reader::open(&place.join("record")).unwrap_or_else(|_| panic!("{said}"));
+    let reader = RecordReader::open(&place.join("record")).unwrap_or_else(|_| panic!("{said}"));
     let [trial] = reader.trials() else { panic!("{said}") };
-    assert_eq!(trial.ending, Ending::Done, "{said}\n{:?}", trial.notes);
+    assert_eq!(trial.ending, AttemptEnding::Done, "{said}\n{:?}", trial.notes);
     (trial.clone(), reader.whole(trial).unwrap().marks)
 }
 

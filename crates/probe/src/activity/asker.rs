@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tail::{Activity, BackendLook, Background, ProcessTimes, Source};
+use tail::{ActivitySamples, BackendLook, BackgroundActivity, ProcessTimes, SamplingMethod};
 
 use super::{
     Shared,
@@ -42,7 +42,7 @@ const VIEW_SHARE: u32 = 50;
 /// Results of the thread that asks the view.
 #[derive(Debug, Default)]
 pub(crate) struct Viewed {
-    pub(crate) activity: Activity,
+    pub(crate) activity: ActivitySamples,
     /// Names of events by their number in shared memory, each with the looks that saw the pair.
     pub(crate) names: Names,
     pub(crate) agreement: Agreement,
@@ -84,7 +84,7 @@ impl Asker {
     }
 
     pub(crate) fn run(mut self) -> Viewed {
-        self.viewed.activity = Activity::from(Source::View);
+        self.viewed.activity = ActivitySamples::from(SamplingMethod::View);
         let mut next = Instant::now() + self.beat.gap();
         let (mut fastest, mut asks_names) = (Duration::MAX, false);
         loop {
@@ -161,7 +161,7 @@ impl Asker {
         if clients.iter().any(|(process, _)| process.event.starts_with("Lock:")) {
             self.shared.sees_locks.store(true, Ordering::Relaxed);
         }
-        let background = Background {
+        let background = BackgroundActivity {
             checkpointer: checkpointer.map(|one| one.event.as_str()),
             autovacuum: self.shared.autovacuum.load(Ordering::Relaxed),
             steal: self.processes.as_mut().map_or(0, |processes| processes.steal(ended)),

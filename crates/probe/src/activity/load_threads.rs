@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use os::account::{self, Account, Spent};
+use os::account::{self, ThreadAccount, ThreadTimes};
 
 /// The kernel's accounts of the load's threads.
 #[derive(Debug, Default)]
 pub(crate) struct LoadThreads {
-    accounts: Vec<(u32, Account, Option<Spent>)>,
+    accounts: Vec<(u32, ThreadAccount, Option<ThreadTimes>)>,
     listed: Option<Instant>,
     waited_ns: u64,
 }
@@ -39,7 +39,7 @@ impl LoadThreads {
         self.listed = Some(now);
         for thread in account::own_threads(tail::LOAD_THREAD) {
             let is_known = self.accounts.iter().any(|(known, ..)| *known == thread);
-            if let (false, Ok(account)) = (is_known, Account::open(thread)) {
+            if let (false, Ok(account)) = (is_known, ThreadAccount::open(thread)) {
                 self.accounts.push((thread, account, None));
             }
         }

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use os::account::{self, Account, CpuTicks};
-use os::usage::Stat;
+use os::account::{self, CpuTicks, ThreadAccount};
+use os::usage::ProcessStat;
 use tail::ProcessTimes;
 
 use super::view::Own;
@@ -14,7 +14,7 @@ use super::view::Own;
 #[derive(Debug)]
 pub(crate) struct Processes {
     postmaster: u32,
-    backends: HashMap<i32, Account>,
+    backends: HashMap<i32, ThreadAccount>,
     /// Children are listed again at most this often.
     listed: Option<Instant>,
     ticks: Option<(Instant, CpuTicks)>,
@@ -46,7 +46,7 @@ impl Processes {
         let all = os::usage::all()
             .map_err(|error| format!("the processes of this machine cannot be listed: {error}"))?;
         let boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-        let is_it = |stat: &&Stat| {
+        let is_it = |stat: &&ProcessStat| {
             // A tick is a hundredth of a second.
             let age_s = boot.tv_sec as f64 - stat.started as f64 / 100.0;
             (age_s - own.age_s).abs() < AGE_WITHIN_S
@@ -106,7 +106,9 @@ impl Processes {
             else {
                 continue;
             };
-            if let (false, Ok(account)) = (self.backends.contains_key(&own), Account::open(child)) {
+            if let (false, Ok(account)) =
+                (self.backends.contains_key(&own), ThreadAccount::open(child))
+            {
                 self.backends.insert(own, account);
             }
         }

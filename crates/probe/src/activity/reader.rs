@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tail::{Activity, BackendLook, Background, ProcessTimes, Source};
+use tail::{ActivitySamples, BackendLook, BackgroundActivity, ProcessTimes, SamplingMethod};
 
 use super::{
     Shared,
@@ -27,7 +27,7 @@ const MEMORY_SHARE: u32 = 250;
 /// Results of the thread that reads shared memory.
 #[derive(Debug)]
 pub(crate) struct Remembered {
-    pub(crate) activity: Activity,
+    pub(crate) activity: ActivitySamples,
     pub(crate) notes: Vec<String>,
     pub(crate) cpu_ns: u64,
 }
@@ -49,7 +49,7 @@ impl Reader {
         let mut beat = Beat::new(MEMORY_EACH, MEMORY_SHARE / cpus.min(MEMORY_SHARE));
         // Where it may not, it looks later where all CPUs are busy; a look counts for the time around it.
         let _ = os::scheduling::go_first();
-        let mut activity = Activity::from(Source::SharedMemory);
+        let mut activity = ActivitySamples::from(SamplingMethod::SharedMemory);
         let mut notes = Vec::new();
         let mut names: HashMap<u32, String> = HashMap::new();
         // Numbers of events whose names the view has told.
@@ -78,7 +78,7 @@ impl Reader {
                 names.entry(one.wait).or_insert_with(|| memory::placeholder(one.wait));
             }
             let checkpointer = seen.iter().find(|(one, _)| one.pid == self.checkpointer);
-            let background = Background {
+            let background = BackgroundActivity {
                 checkpointer: checkpointer.map(|(one, _)| names[&one.wait].as_str()),
                 autovacuum: self.shared.autovacuum.load(Ordering::Relaxed),
                 steal: self.processes.steal(began),

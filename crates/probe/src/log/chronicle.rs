@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use record::{Mark, MarkKind, Moment};
+use record::{MarkKind, Moment, TimelineMark};
 use serde::{Deserialize, Serialize};
 
 use super::Entry;
@@ -44,7 +44,7 @@ const LIFE: [&str; 13] = [
 
 /// A standby that commits wait for from a moment on, as the log of its primary says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Takeover {
+pub struct StandbyTakeover {
     /// Time at which the primary logged it.
     pub at: Moment,
     /// The primary.
@@ -59,8 +59,8 @@ pub(crate) struct Chronicle {
     node: String,
     /// The application whose own errors are not the server's story.
     own_application: &'static str,
-    marks: Vec<Mark>,
-    takeovers: Vec<Takeover>,
+    marks: Vec<TimelineMark>,
+    takeovers: Vec<StandbyTakeover>,
     crashes: Vec<CrashSign>,
     checkpoint: Option<(Moment, String)>,
     floods: BTreeMap<String, Flood>,
@@ -126,7 +126,7 @@ impl Chronicle {
             self.error(at, "lock wait".to_owned(), text);
         } else if let Some(standby) = synchronous_standby(message) {
             let (node, standby) = (self.node(), standby.to_owned());
-            self.takeovers.push(Takeover { at, node, standby });
+            self.takeovers.push(StandbyTakeover { at, node, standby });
             self.instant(at, MarkKind::Replication, message);
         } else if is_life(message) {
             self.instant(at, MarkKind::ServerError, message);
@@ -134,7 +134,7 @@ impl Chronicle {
     }
 
     /// The standbys that commits came to wait for, in order of time.
-    pub(crate) fn take_takeovers(&mut self) -> Vec<Takeover> {
+    pub(crate) fn take_takeovers(&mut self) -> Vec<StandbyTakeover> {
         std::mem::take(&mut self.takeovers)
     }
 
@@ -145,7 +145,7 @@ impl Chronicle {
 
     /// All marks, and what a reader should know of them. A checkpoint that is still going on lasts
     /// until `end`.
-    pub(crate) fn finish(mut self, end: Moment) -> (Vec<Mark>, Option<String>) {
+    pub(crate) fn finish(mut self, end: Moment) -> (Vec<TimelineMark>, Option<String>) {
         if let Some((began, what)) = self.checkpoint.take() {
             let text = format!("{what}, not complete at the end");
             self.ended(end, end.since(began), MarkKind::Checkpoint, text);
@@ -171,14 +171,14 @@ impl Chronicle {
 
     fn instant(&mut self, at: Moment, kind: MarkKind, message: &str) {
         let text = first_line(message);
-        self.push(Mark { at, length_ns: 0, kind, node: self.node(), text });
+        self.push(TimelineMark { at, length_ns: 0, kind, node: self.node(), text });
     }
 
     /// Something that lasted until `at`.
     fn ended(&mut self, at: Moment, length_ns: u64, kind: MarkKind, text: String) {
         let began = Moment(at.0.saturating_sub(length_ns));
         let length_ns = at.since(began);
-        self.push(Mark { at: began, length_ns, kind, node: self.node(), text });
+        self.push(TimelineMark { at: began, length_ns, kind, node: self.node(), text });
     }
 
     fn error(&mut self, at: Moment, key: String, text: String) {
@@ -192,10 +192,16 @@ impl Chronicle {
             return;
         }
         self.floods.insert(key, Flood { began: at, mark: self.marks.len(), count: 1 });
-        self.push(Mark { at, length_ns: 0, kind: MarkKind::ServerError, node: self.node(), text });
+        self.push(TimelineMark {
+            at,
+            length_ns: 0,
+            kind: MarkKind::ServerError,
+            node: self.node(),
+            text,
+        });
     }
 
-    fn push(&mut self, mark: Mark) {
+    fn push(&mut self, mark: TimelineMark) {
         if self.marks.len() < MARKS_MAX {
             self.marks.push(mark);
         } else {

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use os::{regular_file, user::User};
+use os::{regular_file, user::SystemUser};
 
 use super::{Entry, csv, json};
 
@@ -26,7 +26,7 @@ const RECORD_MAX: usize = 1 << 20;
 pub(crate) struct Follower {
     path: PathBuf,
     /// The server's user, with whose rights the files are read: what lies there is that user's.
-    owner: User,
+    owner: SystemUser,
     files: BTreeMap<PathBuf, Tail>,
 }
 
@@ -51,9 +51,9 @@ impl Follower {
     /// When `path` is not there or may not be read.
     pub(crate) fn from_now_on(path: &Path) -> io::Result<Follower> {
         let owned = fs::symlink_metadata(path)?;
-        let owner = User { uid: owned.uid(), gid: owned.gid() };
+        let owner = SystemUser { uid: owned.uid(), gid: owned.gid() };
         // Only root can read with the rights of another user, and only root needs to.
-        let owner = if User::current().is_root() { owner } else { User::current() };
+        let owner = if SystemUser::current().is_root() { owner } else { SystemUser::current() };
         let mut follower = Follower { path: path.to_owned(), owner, files: BTreeMap::new() };
         owner.access(|| {
             for (file, format) in follower.present()? {

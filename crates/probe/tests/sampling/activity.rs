@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use probe::{ActivitySampler, SampledActivity};
 use server::{Client, Conninfo};
-use tail::Source;
+use tail::SamplingMethod;
 
 use crate::bench::Bench;
 
@@ -80,7 +80,7 @@ fn a_servers_shared_memory_tells_what_each_backend_does() {
     });
     assert_eq!(
         (sampled.activity.source, sampled.activity.refusal.as_str()),
-        (Source::SharedMemory, "")
+        (SamplingMethod::SharedMemory, "")
     );
     // More than a hundred where nothing else needs the CPUs.
     assert!(sampled.activity.looks().len() > 30, "{}", sampled.activity.looks().len());
@@ -128,7 +128,7 @@ fn most_at_work(bench: &Bench, options: &[&str], started: &[u32]) -> Option<usiz
         load.wait().unwrap();
     });
     let activity = &sampled.activity;
-    if activity.source == Source::View {
+    if activity.source == SamplingMethod::View {
         return None;
     }
     assert_eq!(activity.refusal, "");
@@ -143,6 +143,6 @@ fn the_reason_for_the_view_is_told() {
     let bench = Bench::start(&[]);
     let sampled =
         sample(&bench, &[std::process::id()], || thread::sleep(Duration::from_millis(300)));
-    assert_eq!(sampled.activity.source, Source::View);
+    assert_eq!(sampled.activity.source, SamplingMethod::View);
     assert!(sampled.activity.refusal.contains("ProcGlobal"), "{}", sampled.activity.refusal);
 }

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use lab::{Lab, Node, NodeConfig};
-use probe::{Config, Probes, Readings, Server};
+use probe::{Probes, SamplerConfig, SamplerReadings, WatchedServer};
 use testing::servers;
 
 /// One lab for all tests, so that initdb runs once. Its init ends it with this process.
@@ -48,8 +48,8 @@ impl Bench {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    pub(crate) fn server(&self) -> Server {
-        Server {
+    pub(crate) fn server(&self) -> WatchedServer {
+        WatchedServer {
             node: "primary".to_owned(),
             conninfo: self.node.endpoint().to_string(),
             database: "postgres".to_owned(),
@@ -60,19 +60,19 @@ impl Bench {
     }
 
     /// What a sampler reads in so long a time, what keeps VACUUM back among it.
-    pub(crate) fn sampled_with_horizon(&self, length: Duration) -> Readings {
-        let server = Server { horizon_every_s: Some(1), log: None, ..self.server() };
-        let config = Config { servers: vec![server], ..Config::default() };
+    pub(crate) fn sampled_with_horizon(&self, length: Duration) -> SamplerReadings {
+        let server = WatchedServer { horizon_every_s: Some(1), log: None, ..self.server() };
+        let config = SamplerConfig { servers: vec![server], ..SamplerConfig::default() };
         let running = Probes::start(config, Instant::now()).expect("a sampler");
         thread::sleep(length);
         running.stop()
     }
 
-    pub(crate) fn config(&self) -> Config {
-        Config {
+    pub(crate) fn config(&self) -> SamplerConfig {
+        SamplerConfig {
             servers: vec![self.server()],
             generator_pids: vec![std::process::id()],
-            ..Config::default()
+            ..SamplerConfig::default()
         }
     }
 }

@@ -16,7 +16,7 @@ fn bloat_and_the_age_of_connections_are_read() {
     };
     client.batch_execute(&spare("deleted", "DELETE FROM deleted WHERE id % 3 > 0")).unwrap();
     client.batch_execute(&spare("dense", "")).unwrap();
-    let read = |sampling: probe::Readings| -> Vec<(String, String, f64)> {
+    let read = |sampling: probe::SamplerReadings| -> Vec<(String, String, f64)> {
         let samples = sampling.samples.into_iter();
         samples.map(|one| (one.metric, one.label, one.value)).collect()
     };

@@ -13,12 +13,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use probe::{Config, Probes, Readings, Server, Snapshot};
-use record::{Mark, MarkKind, Sample};
+use probe::{CounterSnapshot, Probes, SamplerConfig, SamplerReadings, WatchedServer};
+use record::{MarkKind, Sample, TimelineMark};
 
 use bench::{Bench, LAB};
 
-fn of<'a>(readings: &'a Readings, node: &str, metric: &str) -> Vec<&'a Sample> {
+fn of<'a>(readings: &'a SamplerReadings, node: &str, metric: &str) -> Vec<&'a Sample> {
     let wanted = |s: &&Sample| s.node == node && s.metric == metric;
     readings.samples.iter().filter(wanted).collect()
 }
@@ -179,7 +179,7 @@ fn the_probes_own_transactions_are_counted_exactly() {
     let bench = Bench::start(&[]);
     let mut client = bench.node.connect().unwrap();
     let major = bench.node.installation().version().major;
-    let check = |config: Config, client: &mut server::Client, known: u64| {
+    let check = |config: SamplerConfig, client: &mut server::Client, known: u64| {
         let running = Probes::start(config, Instant::now()).unwrap();
         for _ in 0..known {
             client.batch_execute("SELECT 1").unwrap();
@@ -212,11 +212,11 @@ fn snapshots_around_known_work_give_its_counts() {
     let bench = Bench::start(&[]);
     let mut client = bench.node.connect().unwrap();
     assert!(probe::reset_statements(&mut client).unwrap());
-    let before = Snapshot::take(&mut client, "postgres").unwrap();
+    let before = CounterSnapshot::take(&mut client, "postgres").unwrap();
     bench.pgbench(&["-n", "-S", "-c", "3", "-t", "100"]);
     assert!(probe::await_sessions_end(&mut client, "postgres", Duration::from_secs(5)).unwrap());
-    let after = Snapshot::take(&mut client, "postgres").unwrap();
-    let delta = Snapshot::delta(&before, &after);
+    let after = CounterSnapshot::take(&mut client, "postgres").unwrap();
+    let delta = CounterSnapshot::delta(&before, &after);
     assert_eq!(delta.calls(|query| query.starts_with("SELECT abalance")), Some(300));
     let statement = &delta.statements.as_ref().unwrap();
     let select = statement.iter().find(|s| s.query.starts_with("SELECT abalance")).unwrap();
@@ -293,7 +293,7 @@ fn checkpoint_and_error(bench: &Bench) {
     assert!(at > checkpoint_to - 0.01 && at < error_at + 0.01, "{error:?} before {error_at}");
 }
 
-fn only_mark(readings: &Readings, kind: MarkKind) -> &Mark {
+fn only_mark(readings: &SamplerReadings, kind: MarkKind) -> &TimelineMark {
     let mut marks = readings.marks.iter().filter(|mark| mark.kind == kind);
     let mark = marks.next().unwrap_or_else(|| panic!("no {kind:?}: {:?}", readings.marks));
     assert!(marks.next().is_none(), "{:?}", readings.marks);
@@ -327,7 +327,7 @@ fn autovacuum_and_lock_waits_become_marks() {
 
     let lock = only_mark(&readings, MarkKind::ServerError);
     assert!(lock.text.starts_with("lock wait: process "), "{lock:?}");
-    let is_vacuum = |mark: &&Mark| {
+    let is_vacuum = |mark: &&TimelineMark| {
         mark.kind == MarkKind::Autovacuum
             && mark.text.starts_with("autovacuum of table \"postgres.public.pgbench_accounts\": ")
             && mark.text.ends_with(" rows removed")
@@ -390,7 +390,7 @@ fn what_can_not_be_read_is_a_note() {
     config.servers[0].conninfo =
         bench.node.endpoint().to_string().replace("user=postgres", "user=plain");
     config.servers[0].log = Some("/no/such/directory".into());
-    let absent = |node: &str, conninfo: &str| Server {
+    let absent = |node: &str, conninfo: &str| WatchedServer {
         node: node.to_owned(),
         conninfo: conninfo.to_owned(),
         log: None,
@@ -432,7 +432,7 @@ fn residency_is_told_as_far_as_the_extensions_are_there() {
         .unwrap();
     let found = probe::residency(&mut client, &relations).unwrap();
     assert_eq!(found.relations.len(), 3);
-    let unknown = |relation: &probe::Residency| relation.in_memory().is_none();
+    let unknown = |relation: &probe::RelationResidency| relation.in_memory().is_none();
     assert!(found.relations.iter().all(|relation| unknown(relation) && relation.bytes > 0));
     assert_eq!((found.notes.len(), found.unseen.len()), (1, 2), "{found:?}");
 

@@ -5,8 +5,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use lab::NodeConfig;
-use probe::{Config, Probes};
-use record::{Mark, MarkKind};
+use probe::{Probes, SamplerConfig};
+use record::{MarkKind, TimelineMark};
 
 use super::bench::{Bench, LAB};
 use super::{of, processed, sum};
@@ -28,13 +28,13 @@ fn standbys_poolers_and_links_are_followed() {
 
     let pid = front.host_pid().map(|pid| pid as u32);
     let running = Probes::start(
-        Config {
+        SamplerConfig {
             processes: pid.map(|pid| ("front".to_owned(), pid)).into_iter().collect(),
-            poolers: vec![probe::Pooler {
+            poolers: vec![probe::WatchedPooler {
                 node: "front".to_owned(),
                 console: front.console().to_string(),
             }],
-            links: vec![("wan".to_owned(), probe::Tap::Relay(home.path().join("wan")))],
+            links: vec![("wan".to_owned(), probe::LinkReading::Relay(home.path().join("wan")))],
             ..bench.config()
         },
         Instant::now(),
@@ -72,7 +72,7 @@ fn standbys_poolers_and_links_are_followed() {
 
     let lag = of(&readings, "primary", "replication_write_lag_bytes");
     assert!(lag.iter().all(|sample| sample.label == "standby1") && !lag.is_empty());
-    let replication = |mark: &&Mark| mark.kind == MarkKind::Replication;
+    let replication = |mark: &&TimelineMark| mark.kind == MarkKind::Replication;
     let told: Vec<&str> =
         readings.marks.iter().filter(replication).map(|mark| mark.text.as_str()).collect();
     assert_eq!(told.first(), Some(&"standby1 is gone, was streaming, async"), "{told:?}");
@@ -91,11 +91,12 @@ fn relay(home: &std::path::Path, to: &lab::Endpoint) -> lab::Endpoint {
         at(home, 7000),
         at(sockets, to.port),
         home.join("wan").display().to_string(),
-        os::user::User::current().to_string(),
+        os::user::SystemUser::current().to_string(),
     ];
     thread::spawn(move || fault::link::serve(&arguments, &mut std::io::sink()));
     let deadline = Instant::now() + Duration::from_secs(30);
-    while fault::link::RelayControl::connect(&fault::link::Sockets(home.join("wan"))).is_err() {
+    while fault::link::RelayControl::connect(&fault::link::RelaySockets(home.join("wan"))).is_err()
+    {
         assert!(Instant::now() < deadline, "the relay does not answer");
         thread::sleep(Duration::from_millis(5));
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Work of the servers of a side besides the load: in one octet, or in all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Background {
+pub struct SideBackgroundWork {
     /// CPU seconds that they used in a second of the other side's turn, what pgrig's own looks at
     /// `pg_stat_activity` cost included; none where their processes cannot be read.
     pub idle_cpus: Option<f64>,
@@ -15,10 +15,10 @@ pub struct Background {
     pub autovacuums: u64,
 }
 
-impl Background {
+impl SideBackgroundWork {
     /// Of all octets together: the mean of what was used, the sum of what was counted.
-    pub fn of(octets: impl IntoIterator<Item = Background>) -> Background {
-        let mut all = Background::default();
+    pub fn of(octets: impl IntoIterator<Item = SideBackgroundWork>) -> SideBackgroundWork {
+        let mut all = SideBackgroundWork::default();
         let (mut sum, mut read) = (0.0, 0);
         for one in octets {
             all.checkpoints += one.checkpoints;

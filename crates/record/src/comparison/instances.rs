@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Metric, Ratio};
+use super::{ComparedMetric, MetricRatio};
 
 /// Treatment of the servers between two segments of a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Renewal {
+pub enum ServerRenewal {
     /// Each side keeps the server that it began with.
     #[default]
     Kept,
@@ -25,41 +25,41 @@ pub enum Renewal {
     Exchanged,
 }
 
-impl Renewal {
+impl ServerRenewal {
     /// True if every segment has a new instance of each server.
     #[must_use]
     pub fn restarts(self) -> bool {
-        matches!(self, Renewal::Restarted | Renewal::Exchanged)
+        matches!(self, ServerRenewal::Restarted | ServerRenewal::Exchanged)
     }
 }
 
 /// Findings from the instances of the servers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Instances {
+pub struct InstanceFindings {
     /// Treatment of the servers between two segments.
-    pub renewal: Renewal,
-    /// Segments: with [`Renewal::restarts`], so many instances of each side were measured.
+    pub renewal: ServerRenewal,
+    /// Segments: with [`ServerRenewal::restarts`], so many instances of each side were measured.
     pub segments: usize,
     /// By how much B ÷ A lastingly differs from one segment to the next: the standard deviation of
     /// its logarithm, without what the two halves of a segment do not have in common.
-    pub spread: BTreeMap<Metric, f64>,
+    pub spread: BTreeMap<ComparedMetric, f64>,
     /// Throughput with the copied files ÷ throughput with the original ones, whichever side had them.
-    pub copied: Option<Ratio>,
+    pub copied: Option<MetricRatio>,
     /// Average duration of a restart, warming up included, in seconds.
     pub restart_s: f64,
     /// Average duration of VACUUM and CHECKPOINT of A and of B before each segment, in seconds.
     pub tidy_s: [f64; 2],
     /// Known differences between identical servers on this machine.
-    pub floor: Floor,
+    pub floor: NoiseFloor,
 }
 
 /// By how much identical servers differ on a machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Floor {
+pub struct NoiseFloor {
     /// The standard deviation of the logarithm of B ÷ A from one pair of instances to another.
-    pub spread: BTreeMap<Metric, f64>,
+    pub spread: BTreeMap<ComparedMetric, f64>,
     /// The restarts of identical servers that it was measured with; 0 where it is an assumption.
     pub restarts: usize,
 }
@@ -74,12 +74,12 @@ const SPREAD_MIN: f64 = 0.003;
 /// Of a normal distribution, 95 % lie within so many standard deviations.
 const WITHIN: f64 = 1.96;
 
-impl Floor {
+impl NoiseFloor {
     /// Differences between identical servers, each comparison weighed by its restarts.
-    pub fn of<'c>(comparisons: impl IntoIterator<Item = &'c Instances>) -> Floor {
-        let mut floor = Floor::default();
-        let mut sums: BTreeMap<Metric, (f64, usize)> = BTreeMap::new();
-        let has_spread = |one: &&Instances| one.renewal.restarts() && !one.spread.is_empty();
+    pub fn of<'c>(comparisons: impl IntoIterator<Item = &'c InstanceFindings>) -> NoiseFloor {
+        let mut floor = NoiseFloor::default();
+        let mut sums: BTreeMap<ComparedMetric, (f64, usize)> = BTreeMap::new();
+        let has_spread = |one: &&InstanceFindings| one.renewal.restarts() && !one.spread.is_empty();
         for one in comparisons.into_iter().filter(has_spread) {
             floor.restarts += one.segments;
             for (metric, spread) in &one.spread {
@@ -95,36 +95,36 @@ impl Floor {
 
     /// The spread of one pair of instances.
     #[must_use]
-    pub fn spread(&self, metric: Metric) -> f64 {
+    pub fn spread(&self, metric: ComparedMetric) -> f64 {
         self.spread.get(&metric).map_or(SPREAD_ASSUMED, |spread| spread.max(SPREAD_MIN))
     }
 
     /// Bound that the mean over so many instances of identical servers stays within in 95 of 100
     /// comparisons, as a share.
     #[must_use]
-    pub fn share(&self, metric: Metric, instances: usize) -> f64 {
+    pub fn share(&self, metric: ComparedMetric, instances: usize) -> f64 {
         (WITHIN * self.spread(metric) / (instances.max(1) as f64).sqrt()).exp_m1()
     }
 }
 
-impl Instances {
+impl InstanceFindings {
     /// Restarts of the servers and what they have shown, in sentences for people.
     #[must_use]
-    pub fn words(&self, headline: Metric) -> Vec<String> {
-        let Instances { renewal, segments, restart_s, tidy_s: [a, b], .. } = *self;
+    pub fn words(&self, headline: ComparedMetric) -> Vec<String> {
+        let InstanceFindings { renewal, segments, restart_s, tidy_s: [a, b], .. } = *self;
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
         let times = terms::counted(segments as u64, "time");
         let mut words = Vec::new();
         words.push(match renewal {
-            Renewal::Kept => "The servers were not restarted: the interval is wider by what \
+            ServerRenewal::Kept => "The servers were not restarted: the interval is wider by what \
                               identical servers lastingly differ by."
                 .to_owned(),
-            Renewal::Shared => "Both sides were sessions of one server.".to_owned(),
-            Renewal::Restarted => format!(
+            ServerRenewal::Shared => "Both sides were sessions of one server.".to_owned(),
+            ServerRenewal::Restarted => format!(
                 "Both servers were restarted {times}, each with its own files; a restart \
                  took {restart_s:.1} s with its warm-up."
             ),
-            Renewal::Exchanged => format!(
+            ServerRenewal::Exchanged => format!(
                 "Both servers were restarted {times}, and the sides exchanged their files \
                  in half of them; a restart took {restart_s:.1} s with its warm-up."
             ),
@@ -142,7 +142,7 @@ impl Instances {
                 copied.words()
             ));
         }
-        if renewal != Renewal::Shared {
+        if renewal != ServerRenewal::Shared {
             let floor = percent(self.floor(headline));
             let is_known = self.floor.spread.contains_key(&headline);
             let from = match self.floor.restarts {
@@ -171,17 +171,19 @@ impl Instances {
     /// By how much the logarithm of a ratio may be off for good, because the servers were never restarted; 0
     /// where they were, and every interval contains it.
     #[must_use]
-    pub fn lasting(&self, metric: Metric) -> f64 {
-        if self.renewal == Renewal::Kept { self.floor(metric).ln_1p() } else { 0.0 }
+    pub fn lasting(&self, metric: ComparedMetric) -> f64 {
+        if self.renewal == ServerRenewal::Kept { self.floor(metric).ln_1p() } else { 0.0 }
     }
 
     /// The smallest share by which sides may be said to differ, or within which to be equal.
     #[must_use]
-    pub fn floor(&self, metric: Metric) -> f64 {
+    pub fn floor(&self, metric: ComparedMetric) -> f64 {
         match self.renewal {
-            Renewal::Shared => 0.0,
-            Renewal::Kept => self.floor.share(metric, 1),
-            Renewal::Restarted | Renewal::Exchanged => self.floor.share(metric, self.segments),
+            ServerRenewal::Shared => 0.0,
+            ServerRenewal::Kept => self.floor.share(metric, 1),
+            ServerRenewal::Restarted | ServerRenewal::Exchanged => {
+                self.floor.share(metric, self.segments)
+            }
         }
     }
 }
@@ -192,35 +194,41 @@ mod tests {
 
     #[test]
     fn a_floor_is_pooled_and_falls_with_the_root_of_restarts() {
-        let of = |renewal, segments, spread: f64| Instances {
+        let of = |renewal, segments, spread: f64| InstanceFindings {
             renewal,
             segments,
-            spread: BTreeMap::from([(Metric::Throughput, spread)]),
-            ..Instances::default()
+            spread: BTreeMap::from([(ComparedMetric::Throughput, spread)]),
+            ..InstanceFindings::default()
         };
         let all = [
-            of(Renewal::Exchanged, 30, 0.01),
-            of(Renewal::Restarted, 10, 0.03),
-            of(Renewal::Kept, 100, 0.5),
+            of(ServerRenewal::Exchanged, 30, 0.01),
+            of(ServerRenewal::Restarted, 10, 0.03),
+            of(ServerRenewal::Kept, 100, 0.5),
         ];
-        let floor = Floor::of(&all);
+        let floor = NoiseFloor::of(&all);
         let spread = ((30.0 * 0.0001 + 10.0 * 0.0009) / 40.0_f64).sqrt();
-        assert!((floor.spread(Metric::Throughput) - spread).abs() < 1e-12 && floor.restarts == 40);
-        assert_eq!(floor.spread(Metric::P99), SPREAD_ASSUMED);
-        let one = floor.share(Metric::Throughput, 1);
+        assert!(
+            (floor.spread(ComparedMetric::Throughput) - spread).abs() < 1e-12
+                && floor.restarts == 40
+        );
+        assert_eq!(floor.spread(ComparedMetric::P99), SPREAD_ASSUMED);
+        let one = floor.share(ComparedMetric::Throughput, 1);
         assert!((one - (1.96 * spread).exp_m1()).abs() < 1e-12);
-        assert!((floor.share(Metric::Throughput, 25).ln_1p() * 5.0 - one.ln_1p()).abs() < 1e-12);
+        assert!(
+            (floor.share(ComparedMetric::Throughput, 25).ln_1p() * 5.0 - one.ln_1p()).abs() < 1e-12
+        );
         // A short one has no spread: what is assumed in its place was not measured in its restarts.
-        let short = Instances { spread: BTreeMap::new(), ..of(Renewal::Restarted, 3, 0.0) };
-        assert_eq!(Floor::of([&short]), Floor::default());
-        let words = Instances { floor: Floor::of(&all), ..all[0].clone() };
+        let short =
+            InstanceFindings { spread: BTreeMap::new(), ..of(ServerRenewal::Restarted, 3, 0.0) };
+        assert_eq!(NoiseFloor::of([&short]), NoiseFloor::default());
+        let words = InstanceFindings { floor: NoiseFloor::of(&all), ..all[0].clone() };
         let check = |headline, expected: &str| {
             let words = words.words(headline).join(" ");
             assert!(words.contains(expected), "{words}");
         };
-        check(Metric::Throughput, "(measured in 40 restarts");
-        check(Metric::P99, "(assumed: instances differ by 1.5 %");
-        let quiet = Floor::of(&[of(Renewal::Exchanged, 9, 0.0)]);
-        assert_eq!(quiet.spread(Metric::Throughput), SPREAD_MIN);
+        check(ComparedMetric::Throughput, "(measured in 40 restarts");
+        check(ComparedMetric::P99, "(assumed: instances differ by 1.5 %");
+        let quiet = NoiseFloor::of(&[of(ServerRenewal::Exchanged, 9, 0.0)]);
+        assert_eq!(quiet.spread(ComparedMetric::Throughput), SPREAD_MIN);
     }
 }

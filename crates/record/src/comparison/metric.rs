@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Metric that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Metric {
+pub enum ComparedMetric {
     /// Transactions a second while a side has its block.
     Throughput,
     /// Median latency.
@@ -28,38 +28,38 @@ pub enum Metric {
     TempBytes,
 }
 
-impl Metric {
+impl ComparedMetric {
     /// All, in the order of the report.
-    pub const ALL: [Metric; 10] = [
-        Metric::Throughput,
-        Metric::P50,
-        Metric::P95,
-        Metric::P99,
-        Metric::Cpu,
-        Metric::ContextSwitches,
-        Metric::Wal,
-        Metric::BuffersHit,
-        Metric::BuffersRead,
-        Metric::TempBytes,
+    pub const ALL: [ComparedMetric; 10] = [
+        ComparedMetric::Throughput,
+        ComparedMetric::P50,
+        ComparedMetric::P95,
+        ComparedMetric::P99,
+        ComparedMetric::Cpu,
+        ComparedMetric::ContextSwitches,
+        ComparedMetric::Wal,
+        ComparedMetric::BuffersHit,
+        ComparedMetric::BuffersRead,
+        ComparedMetric::TempBytes,
     ];
 
     /// The figures that the answer rests on, the one that it begins with first. Their intervals hold
     /// together (Bonferroni).
-    pub const DECIDING: [Metric; 2] = [Metric::Throughput, Metric::P99];
+    pub const DECIDING: [ComparedMetric; 2] = [ComparedMetric::Throughput, ComparedMetric::P99];
 
     /// The same where both sides are asked for one rate, which says nothing of either.
-    pub const DECIDING_AT_A_RATE: [Metric; 2] = [Metric::P50, Metric::P99];
+    pub const DECIDING_AT_A_RATE: [ComparedMetric; 2] = [ComparedMetric::P50, ComparedMetric::P99];
 
     /// The deciding figures of a load with this rate.
     #[must_use]
-    pub fn deciding(rate: Option<f64>) -> [Metric; 2] {
-        if rate.is_some() { Metric::DECIDING_AT_A_RATE } else { Metric::DECIDING }
+    pub fn deciding(rate: Option<f64>) -> [ComparedMetric; 2] {
+        if rate.is_some() { ComparedMetric::DECIDING_AT_A_RATE } else { ComparedMetric::DECIDING }
     }
 
     /// The figure of pairs that is meant by a metric of the catalogue.
     #[must_use]
-    pub fn of(metric: &spec::Metric) -> Option<Metric> {
-        Metric::ALL.into_iter().find(|one| one.catalogued() == Some(metric))
+    pub fn of(metric: &spec::Metric) -> Option<ComparedMetric> {
+        ComparedMetric::ALL.into_iter().find(|one| one.catalogued() == Some(metric))
     }
 
     /// The metric of the catalogue that it is; none where no claim can speak of it.
@@ -69,11 +69,11 @@ impl Metric {
             LATENCY_P50_MS, LATENCY_P95_MS, LATENCY_P99_MS, SERVER_CPU_US_PER_TX, TPS,
         };
         match self {
-            Metric::Throughput => Some(&TPS),
-            Metric::P50 => Some(&LATENCY_P50_MS),
-            Metric::P95 => Some(&LATENCY_P95_MS),
-            Metric::P99 => Some(&LATENCY_P99_MS),
-            Metric::Cpu => Some(&SERVER_CPU_US_PER_TX),
+            ComparedMetric::Throughput => Some(&TPS),
+            ComparedMetric::P50 => Some(&LATENCY_P50_MS),
+            ComparedMetric::P95 => Some(&LATENCY_P95_MS),
+            ComparedMetric::P99 => Some(&LATENCY_P99_MS),
+            ComparedMetric::Cpu => Some(&SERVER_CPU_US_PER_TX),
             _ => None,
         }
     }
@@ -82,16 +82,16 @@ impl Metric {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Metric::Throughput => "throughput",
-            Metric::P50 => "p50",
-            Metric::P95 => "p95",
-            Metric::P99 => "p99",
-            Metric::Cpu => "cpu",
-            Metric::ContextSwitches => "context_switches",
-            Metric::Wal => "wal",
-            Metric::BuffersHit => "buffers_hit",
-            Metric::BuffersRead => "buffers_read",
-            Metric::TempBytes => "temp_bytes",
+            ComparedMetric::Throughput => "throughput",
+            ComparedMetric::P50 => "p50",
+            ComparedMetric::P95 => "p95",
+            ComparedMetric::P99 => "p99",
+            ComparedMetric::Cpu => "cpu",
+            ComparedMetric::ContextSwitches => "context_switches",
+            ComparedMetric::Wal => "wal",
+            ComparedMetric::BuffersHit => "buffers_hit",
+            ComparedMetric::BuffersRead => "buffers_read",
+            ComparedMetric::TempBytes => "temp_bytes",
         }
     }
 
@@ -99,7 +99,7 @@ impl Metric {
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {
-            Metric::Throughput => "tps",
+            ComparedMetric::Throughput => "tps",
             other => other.name(),
         }
     }
@@ -108,16 +108,16 @@ impl Metric {
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
-            Metric::Throughput => "throughput",
-            Metric::P50 => "median latency",
-            Metric::P95 => "95th percentile of latency",
-            Metric::P99 => "99th percentile of latency",
-            Metric::Cpu => "server CPU time per transaction",
-            Metric::ContextSwitches => "context switches per transaction",
-            Metric::Wal => "WAL per transaction",
-            Metric::BuffersHit => "buffers hit per transaction",
-            Metric::BuffersRead => "buffers read per transaction",
-            Metric::TempBytes => "temporary files per transaction",
+            ComparedMetric::Throughput => "throughput",
+            ComparedMetric::P50 => "median latency",
+            ComparedMetric::P95 => "95th percentile of latency",
+            ComparedMetric::P99 => "99th percentile of latency",
+            ComparedMetric::Cpu => "server CPU time per transaction",
+            ComparedMetric::ContextSwitches => "context switches per transaction",
+            ComparedMetric::Wal => "WAL per transaction",
+            ComparedMetric::BuffersHit => "buffers hit per transaction",
+            ComparedMetric::BuffersRead => "buffers read per transaction",
+            ComparedMetric::TempBytes => "temporary files per transaction",
         }
     }
 
@@ -125,12 +125,12 @@ impl Metric {
     #[must_use]
     pub fn unit(self) -> &'static str {
         match self {
-            Metric::Throughput => "1/s",
-            Metric::P50 | Metric::P95 | Metric::P99 => "ms",
-            Metric::Cpu => "µs",
-            Metric::ContextSwitches => "switches",
-            Metric::Wal | Metric::TempBytes => "bytes",
-            Metric::BuffersHit | Metric::BuffersRead => "blocks",
+            ComparedMetric::Throughput => "1/s",
+            ComparedMetric::P50 | ComparedMetric::P95 | ComparedMetric::P99 => "ms",
+            ComparedMetric::Cpu => "µs",
+            ComparedMetric::ContextSwitches => "switches",
+            ComparedMetric::Wal | ComparedMetric::TempBytes => "bytes",
+            ComparedMetric::BuffersHit | ComparedMetric::BuffersRead => "blocks",
         }
     }
 
@@ -139,9 +139,9 @@ impl Metric {
     #[must_use]
     pub fn negligible(self) -> f64 {
         match self {
-            Metric::Wal => 16.0,
-            Metric::BuffersHit | Metric::BuffersRead => 0.01,
-            Metric::TempBytes => 1.0,
+            ComparedMetric::Wal => 16.0,
+            ComparedMetric::BuffersHit | ComparedMetric::BuffersRead => 0.01,
+            ComparedMetric::TempBytes => 1.0,
             _ => 0.0,
         }
     }
@@ -149,28 +149,34 @@ impl Metric {
     /// True for what a server also does by itself, such as writing WAL when no client asks for it.
     #[must_use]
     pub fn has_background(self) -> bool {
-        matches!(self, Metric::Wal | Metric::BuffersHit | Metric::BuffersRead | Metric::TempBytes)
+        matches!(
+            self,
+            ComparedMetric::Wal
+                | ComparedMetric::BuffersHit
+                | ComparedMetric::BuffersRead
+                | ComparedMetric::TempBytes
+        )
     }
 
     /// The figure of that name in files, with `tps` for throughput.
     #[must_use]
-    pub fn named(name: &str) -> Option<Metric> {
-        Metric::ALL.into_iter().find(|one| one.name() == name || one.label() == name)
+    pub fn named(name: &str) -> Option<ComparedMetric> {
+        ComparedMetric::ALL.into_iter().find(|one| one.name() == name || one.label() == name)
     }
 
     /// True if more is better. Of a hit there is no better or worse: a block that was not hit was read.
     #[must_use]
     pub fn higher_is_better(self) -> bool {
-        self == Metric::Throughput
+        self == ComparedMetric::Throughput
     }
 
     /// The share of transactions that are at most as slow, of a latency.
     #[must_use]
     pub fn quantile(self) -> Option<f64> {
         match self {
-            Metric::P50 => Some(0.5),
-            Metric::P95 => Some(0.95),
-            Metric::P99 => Some(0.99),
+            ComparedMetric::P50 => Some(0.5),
+            ComparedMetric::P95 => Some(0.95),
+            ComparedMetric::P99 => Some(0.99),
             _ => None,
         }
     }

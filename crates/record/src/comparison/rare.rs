@@ -6,7 +6,7 @@
 //! the ones that were not seen must be.
 
 use serde::{Deserialize, Serialize};
-use stats::{Interval, rarity};
+use stats::{ConfidenceInterval, rarity};
 
 /// The confidence of each bound.
 const CONFIDENCE: f64 = 0.95;
@@ -81,14 +81,22 @@ impl SideStandstills {
 /// method of variance estimates recovery; Zou and Donner, "Construction of confidence limits about effect measures",
 /// 2008). Without standstills it is the same.
 #[must_use]
-pub fn with_standstills(working: Interval, [a, b]: &[SideStandstills; 2]) -> Interval {
+pub fn with_standstills(
+    working: ConfidenceInterval,
+    [a, b]: &[SideStandstills; 2],
+) -> ConfidenceInterval {
     let error = working.confidence;
     let ([a_low, a, a_high], [b_low, b, b_high]) = (a.left(error), b.left(error));
     let point = working.point.ln();
     let down = (point - working.low.ln()).hypot(b - b_low).hypot(a_high - a);
     let up = (working.high.ln() - point).hypot(b_high - b).hypot(a - a_low);
     let point = point + b - a;
-    Interval { point: point.exp(), low: (point - down).exp(), high: (point + up).exp(), ..working }
+    ConfidenceInterval {
+        point: point.exp(),
+        low: (point - down).exp(),
+        high: (point + up).exp(),
+        ..working
+    }
 }
 
 /// What both sides have shown of rare events.
@@ -310,8 +318,12 @@ mod tests {
 
     #[test]
     fn standstills_widen_an_interval_on_their_side() {
-        let working =
-            Interval { low: 1.0 / 1.02, high: 1.02, confidence: 0.95, ..Interval::exact(1.0, 30) };
+        let working = ConfidenceInterval {
+            low: 1.0 / 1.02,
+            high: 1.02,
+            confidence: 0.95,
+            ..ConfidenceInterval::exact(1.0, 30)
+        };
         let none = with_standstills(working, &[seen(200.0, 0, 0.0); 2]);
         assert!(
             (none.low * 1.02 - 1.0).abs() < 1e-12 && (none.high - 1.02).abs() < 1e-12,

@@ -1,6 +1,6 @@
 //! Reservations: what keeps a verdict on throughput from being said although its interval is clear.
 
-use super::{Metric, OpenRisk, Ratio, Shown, Verdict};
+use super::{ComparedMetric, FigureVerdict, MetricRatio, OpenRisk, PairResults};
 
 /// What speaks against a verdict on throughput.
 #[derive(Clone, Debug, PartialEq)]
@@ -10,7 +10,7 @@ pub enum VerdictReservation {
     /// Neighbouring segments resemble each other, with this correlation.
     AlikeNeighbours(f64),
     /// B ÷ A still changes when a segment ends: its second half ÷ its first.
-    Trend(Ratio),
+    Trend(MetricRatio),
     /// A side leaves work to the other's turn, or to the time between segments.
     WorkLeft {
         /// The side: 0 for A.
@@ -47,16 +47,17 @@ const LEFT_MIN: f64 = 0.02;
 const TIDY_TIMES: f64 = 1.5;
 const TIDY_MORE_S: f64 = 0.25;
 
-impl Shown {
+impl PairResults {
     /// The same with no verdict on throughput that there is a [`VerdictReservation`] against.
     #[must_use]
-    pub fn with_reservations(mut self, threshold: f64, horizon_s: Option<f64>) -> Shown {
-        let reserved = self.figure(Metric::Throughput).and_then(|figure| {
+    pub fn with_reservations(mut self, threshold: f64, horizon_s: Option<f64>) -> PairResults {
+        let reserved = self.figure(ComparedMetric::Throughput).and_then(|figure| {
             self.reservation(figure.verdict, figure.b_over_a.as_ref()?, threshold, horizon_s)
         });
         if reserved.is_some() {
-            let throughput = self.figures.iter_mut().find(|one| one.metric == Metric::Throughput);
-            throughput.into_iter().for_each(|figure| figure.verdict = Verdict::CannotTell);
+            let throughput =
+                self.figures.iter_mut().find(|one| one.metric == ComparedMetric::Throughput);
+            throughput.into_iter().for_each(|figure| figure.verdict = FigureVerdict::CannotTell);
         }
         self
     }
@@ -66,16 +67,16 @@ impl Shown {
     #[must_use]
     pub fn reservation(
         &self,
-        verdict: Verdict,
-        ratio: &Ratio,
+        verdict: FigureVerdict,
+        ratio: &MetricRatio,
         threshold: f64,
         horizon_s: Option<f64>,
     ) -> Option<VerdictReservation> {
-        if verdict == Verdict::CannotTell {
+        if verdict == FigureVerdict::CannotTell {
             return None;
         }
         let beyond = horizon_s.and_then(|horizon_s| self.rare?.beyond(horizon_s));
-        let unseen = || self.rare.filter(|_| verdict == Verdict::Equal)?.open(threshold);
+        let unseen = || self.rare.filter(|_| verdict == FigureVerdict::Equal)?.open(threshold);
         let rare = beyond.or_else(unseen).map(VerdictReservation::Rare);
         rare.or_else(|| self.neighbours.map(VerdictReservation::AlikeNeighbours))
             .or_else(|| self.lasting_trend(verdict, threshold))
@@ -83,14 +84,14 @@ impl Shown {
     }
 
     /// A quotient that still changes when a segment ends.
-    fn lasting_trend(&self, verdict: Verdict, threshold: f64) -> Option<VerdictReservation> {
+    fn lasting_trend(&self, verdict: FigureVerdict, threshold: f64) -> Option<VerdictReservation> {
         let trend = self.trend.as_ref()?;
         let falls = trend.high < 1.0;
         let matters = match verdict {
-            Verdict::Equal => true,
-            Verdict::Better => falls,
-            Verdict::Worse => !falls,
-            Verdict::CannotTell => false,
+            FigureVerdict::Equal => true,
+            FigureVerdict::Better => falls,
+            FigureVerdict::Worse => !falls,
+            FigureVerdict::CannotTell => false,
         };
         let is_large = trend.value.ln().abs() > threshold.ln_1p() / 2.0;
         let is_shown = falls || trend.low > 1.0;
@@ -100,8 +101,8 @@ impl Shown {
     /// Work that a side leaves to the other's turn, or to the time between segments.
     fn work_left(
         &self,
-        verdict: Verdict,
-        ratio: &Ratio,
+        verdict: FigureVerdict,
+        ratio: &MetricRatio,
         threshold: f64,
     ) -> Option<VerdictReservation> {
         let left = self.left();
@@ -109,11 +110,11 @@ impl Shown {
         // The side with more of it is not as fast as it seems.
         let (low, high) = (ratio.low * speed(1), ratio.high / speed(0));
         let (is_changed, side) = match verdict {
-            Verdict::Better => (low <= 1.0, 1),
-            Verdict::Worse => (high >= 1.0, 0),
-            Verdict::Equal if low < 1.0 / (1.0 + threshold) => (true, 1),
-            Verdict::Equal => (high > 1.0 + threshold, 0),
-            Verdict::CannotTell => (false, 0),
+            FigureVerdict::Better => (low <= 1.0, 1),
+            FigureVerdict::Worse => (high >= 1.0, 0),
+            FigureVerdict::Equal if low < 1.0 / (1.0 + threshold) => (true, 1),
+            FigureVerdict::Equal => (high > 1.0 + threshold, 0),
+            FigureVerdict::CannotTell => (false, 0),
         };
         let left = left[side];
         (is_changed && speed(side) < 1.0).then_some(VerdictReservation::WorkLeft { side, left })
@@ -123,7 +124,7 @@ impl Shown {
     fn left(&self) -> [WorkLeft; 2] {
         let cores = self.conditions.cores.filter(|cores| *cores > 0);
         let throughput =
-            self.figure(Metric::Throughput).and_then(|figure| figure.b_over_a.as_ref());
+            self.figure(ComparedMetric::Throughput).and_then(|figure| figure.b_over_a.as_ref());
         let faster = throughput.map_or(1.0, |ratio| ratio.value);
         [0, 1].map(|side: usize| {
             let idle = |side: usize| self.background[side].idle_cpus;
@@ -190,31 +191,36 @@ impl WorkLeft {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Conditions;
-    use crate::comparison::{Background, Instances, RareEvents, SideStandstills};
+    use crate::MeasuringConditions;
+    use crate::comparison::{InstanceFindings, RareEvents, SideBackgroundWork, SideStandstills};
 
-    fn ratio(value: f64, half: f64) -> Ratio {
+    fn ratio(value: f64, half: f64) -> MetricRatio {
         let (low, high) = (value * (1.0 - half), value * (1.0 + half));
-        Ratio { value, low, high, confidence: 0.975, n: 30, method: String::new() }
+        MetricRatio { value, low, high, confidence: 0.975, n: 30, method: String::new() }
     }
 
-    fn shown() -> Shown {
+    fn shown() -> PairResults {
         let worked = SideStandstills { worked_s: 200.0, ..SideStandstills::default() };
         let rare = RareEvents { standstills: [worked; 2], restarts: 30, ..RareEvents::default() };
-        let idle = |cpus| Background { idle_cpus: Some(cpus), ..Background::default() };
-        Shown {
+        let idle =
+            |cpus| SideBackgroundWork { idle_cpus: Some(cpus), ..SideBackgroundWork::default() };
+        PairResults {
             rare: Some(rare),
             background: [idle(0.02), idle(0.02)],
-            instances: Instances { segments: 30, tidy_s: [0.2, 0.2], ..Instances::default() },
-            conditions: Conditions { cores: Some(2), ..Conditions::default() },
-            ..Shown::default()
+            instances: InstanceFindings {
+                segments: 30,
+                tidy_s: [0.2, 0.2],
+                ..InstanceFindings::default()
+            },
+            conditions: MeasuringConditions { cores: Some(2), ..MeasuringConditions::default() },
+            ..PairResults::default()
         }
     }
 
     #[test]
     fn each_reservation_has_its_verdicts() {
-        use Verdict::{Better, Equal, Worse};
-        let check = |shown: &Shown, verdict, value: f64, expected: &str| {
+        use FigureVerdict::{Better, Equal, Worse};
+        let check = |shown: &PairResults, verdict, value: f64, expected: &str| {
             let seen = shown.reservation(verdict, &ratio(value, 0.01), 0.03, None);
             let words = seen.map_or(String::new(), |one| one.words());
             let is_right =
@@ -260,8 +266,12 @@ mod tests {
 
     #[test]
     fn a_horizon_beyond_what_was_seen_keeps_everything_back() {
-        let far = shown().reservation(Verdict::Worse, &ratio(0.5, 0.01), 0.03, Some(300.0));
+        let far = shown().reservation(FigureVerdict::Worse, &ratio(0.5, 0.01), 0.03, Some(300.0));
         assert!(far.is_some_and(|one| one.words().contains("--horizon asks for 5 min")));
-        assert!(shown().reservation(Verdict::Worse, &ratio(0.5, 0.01), 0.03, Some(60.0)).is_none());
+        assert!(
+            shown()
+                .reservation(FigureVerdict::Worse, &ratio(0.5, 0.01), 0.03, Some(60.0))
+                .is_none()
+        );
     }
 }

@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 use stats::sequence::LookSchedule;
 
 use super::{
-    Background, Figure, Instances, Look, Metric, PlanPair, ProductionForecast, Profile, RareEvents,
-    Ratio, ServerDifference, StatementComparison, StatementVerdict, Stop, Tails, Wait,
-    WorkComparison,
+    ComparedMetric, ComparedTails, ComparisonFigure, ComparisonStop, CpuProfile, InstanceFindings,
+    InterimLook, MetricRatio, PlanPair, ProductionForecast, RareEvents, ServerDifference,
+    SideBackgroundWork, StatementComparison, StatementVerdict, WaitKindShare, WorkComparison,
 };
-use crate::Conditions;
+use crate::MeasuringConditions;
 
 /// Looks that were planned beforehand, for a comparison of a fixed length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +36,7 @@ impl PlannedLooks {
 
 /// What two sides have shown that were loaded in turn, of a comparison or of a study's pairs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Shown {
+pub struct PairResults {
     /// Clients of each side.
     pub clients: u32,
     /// Length of a block, rest included, in milliseconds; its usual length with `turn`.
@@ -54,21 +54,21 @@ pub struct Shown {
     /// Of the order of blocks and of the keys.
     pub seed: u64,
     /// Reason why it ended.
-    pub stop: Stop,
+    pub stop: ComparisonStop,
     /// The figures that were compared.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<ComparisonFigure>,
     /// Throughput of one half of A's blocks ÷ that of the other half: what identical sides differed by
     /// in this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub identical: Option<Ratio>,
+    pub identical: Option<MetricRatio>,
     /// Number of times that the servers were made anew, and the difference that this makes to figures.
-    pub instances: Instances,
+    pub instances: InstanceFindings,
     /// The correlation of neighbouring segments, where they depend on each other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neighbours: Option<f64>,
     /// B ÷ A of throughput in the second halves of segments ÷ that in the first halves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trend: Option<Ratio>,
+    pub trend: Option<MetricRatio>,
     /// The looks that were planned beforehand; none where it could stop at any time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned: Option<PlannedLooks>,
@@ -77,12 +77,12 @@ pub struct Shown {
     pub rare: Option<RareEvents>,
     /// Work of the servers of A and of B besides the load.
     #[serde(default)]
-    pub background: [Background; 2],
+    pub background: [SideBackgroundWork; 2],
     /// Wait events of the clients, the largest difference first.
-    pub waits: Vec<Wait>,
+    pub waits: Vec<WaitKindShare>,
     /// The slow transactions of both sides by cause, where that was asked for.
-    #[serde(default, skip_serializing_if = "Tails::is_empty")]
-    pub tails: Tails,
+    #[serde(default, skip_serializing_if = "ComparedTails::is_empty")]
+    pub tails: ComparedTails,
     /// The scripts of a mixed load, those with the largest effect on A's time first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub statements: Vec<StatementComparison>,
@@ -94,9 +94,9 @@ pub struct Shown {
     pub plans: Vec<PlanPair>,
     /// Profile of the servers' CPU time, if one was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub profile: Option<Profile>,
+    pub profile: Option<CpuProfile>,
     /// Observations of machine and generator.
-    pub conditions: Conditions,
+    pub conditions: MeasuringConditions,
     /// The work that both sides did.
     #[serde(default)]
     pub work: WorkComparison,
@@ -107,10 +107,10 @@ pub struct Shown {
     pub doubts: Vec<String>,
     /// The ratios as they were after each segment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub looks: Vec<Look>,
+    pub looks: Vec<InterimLook>,
 }
 
-impl Shown {
+impl PairResults {
     /// The looks at which its intervals are valid: the planned one that was the last, or any.
     #[must_use]
     pub fn looked_at(&self) -> LookSchedule {
@@ -123,7 +123,7 @@ impl Shown {
     }
 
     /// A figure.
-    pub fn figure(&self, metric: Metric) -> Option<&Figure> {
+    pub fn figure(&self, metric: ComparedMetric) -> Option<&ComparisonFigure> {
         self.figures.iter().find(|figure| figure.metric == metric)
     }
 

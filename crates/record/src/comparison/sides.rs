@@ -1,6 +1,6 @@
 //! Descriptions of the sides of a comparison, in sentences.
 
-use super::{Comparison, Side};
+use super::{Comparison, ComparisonSide};
 
 pub(super) fn own_words(found: &Comparison) -> Option<String> {
     let [a, b] = [&found.a, &found.b].map(|side| described(side, &found.a, &found.b));
@@ -39,7 +39,7 @@ pub(super) fn words(found: &Comparison) -> Vec<String> {
 const NAMED_MAX: usize = 3;
 
 pub(super) fn names(found: &Comparison) -> [String; 2] {
-    let named = |name: &str, side: &Side| {
+    let named = |name: &str, side: &ComparisonSide| {
         let own = described(side, &found.a, &found.b);
         let rest = match own.len().saturating_sub(NAMED_MAX) {
             0 => String::new(),
@@ -64,7 +64,7 @@ pub(super) fn intervals(found: &Comparison) -> String {
 }
 
 /// The properties that a side has of its own.
-fn described(side: &Side, a: &Side, b: &Side) -> Vec<String> {
+fn described(side: &ComparisonSide, a: &ComparisonSide, b: &ComparisonSide) -> Vec<String> {
     let mut words = Vec::new();
     if a.variant != b.variant {
         words.extend(side.variant.as_ref().map(|variant| format!("variant {variant}")));
@@ -97,17 +97,17 @@ mod tests {
 
     #[test]
     fn a_side_is_what_it_has_of_its_own() {
-        let side = |settings: &[(&str, &str)], sql: Option<&str>| Side {
+        let side = |settings: &[(&str, &str)], sql: Option<&str>| ComparisonSide {
             version: "15.20".to_owned(),
             settings: settings.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect(),
             sql: sql.map(str::to_owned),
-            ..Side::default()
+            ..ComparisonSide::default()
         };
         let both = ("work_mem", "64MB");
         let (a, b) = (side(&[both, ("jit", "off")], None), side(&[both], Some("index.sql")));
         assert_eq!(described(&a, &a, &b), ["jit off"]);
         assert_eq!(described(&b, &a, &b), ["index.sql"]);
-        let initdb = |words: &[&str]| Side {
+        let initdb = |words: &[&str]| ComparisonSide {
             initdb: words.iter().map(|word| (*word).to_owned()).collect(),
             ..side(&[], None)
         };
@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(described(&b, &b, &b), [""; 0]);
         let plain = initdb(&[]);
         assert_eq!(described(&plain, &plain, &b), [""; 0]);
-        let check = |a: &Side, b: &Side, expected: [&str; 2]| {
+        let check = |a: &ComparisonSide, b: &ComparisonSide, expected: [&str; 2]| {
             let found = Comparison { a: a.clone(), b: b.clone(), ..Comparison::default() };
             assert_eq!(found.names(), expected);
         };

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Ratio, SlowdownReason};
+use super::{MetricRatio, SlowdownReason};
 
 /// What is said of one script of a mixed load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,7 +87,7 @@ pub struct ProductionForecast {
     pub measured: f64,
     /// The time of these scripts on B ÷ the time on A, each weighted by its share of production's time; none where too few
     /// restarts measured them.
-    pub time: Option<Ratio>,
+    pub time: Option<MetricRatio>,
 }
 
 impl ProductionForecast {
@@ -106,9 +106,9 @@ pub struct StatementTimes {
     /// The median time.
     pub median_ms: [Option<f64>; 2],
     /// B ÷ A of the means; none where there are too few restarts in which both sides ran it.
-    pub mean: Option<Ratio>,
+    pub mean: Option<MetricRatio>,
     /// B ÷ A of the medians, which a few slow executions do not move.
-    pub median: Option<Ratio>,
+    pub median: Option<MetricRatio>,
 }
 
 impl StatementComparison {

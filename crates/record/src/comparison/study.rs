@@ -1,8 +1,8 @@
 //! A comparison as a study: two variants at one point, and a claim in pairs for each figure that decides.
 
-use spec::{Problem, Study};
+use spec::{Study, StudyProblem};
 
-use super::{Comparison, Metric};
+use super::{ComparedMetric, Comparison};
 
 /// Names of the sides, which are its variants.
 const SIDES: [&str; 2] = ["A", "B"];
@@ -23,7 +23,8 @@ impl Comparison {
             }
         }
         let claims = self.claims(&study);
-        let message = |problem: Option<Problem>| problem.map_or(String::new(), |one| one.message);
+        let message =
+            |problem: Option<StudyProblem>| problem.map_or(String::new(), |one| one.message);
         study.with_claims(&claims).map_err(|problems| message(problems.into_iter().next()))
     }
 
@@ -41,7 +42,7 @@ impl Comparison {
         let axes: Vec<String> = name.axes.iter().map(|(axis, at)| format!("{axis}={at}")).collect();
         let axes = if axes.is_empty() { String::new() } else { format!(", '{}'", axes.join(",")) };
         let percent = |share: f64| format!("{}%", (share.max(1e-6) * 1e8).round() / 1e6);
-        let claim = |metric: &Metric| {
+        let claim = |metric: &ComparedMetric| {
             let figure = metric.catalogued()?.name;
             let [a, b] = SIDES.map(|side| format!("{figure}('{side}/{}'{axes})", name.scenario));
             let (precision, threshold) = (percent(self.precision), percent(self.threshold));
@@ -59,7 +60,7 @@ impl Comparison {
 
     /// The claim about a figure, in words.
     #[must_use]
-    pub fn says(&self, metric: Metric) -> String {
+    pub fn says(&self, metric: ComparedMetric) -> String {
         let percent = (self.threshold * 1e8).round() / 1e6;
         let [a, b] = self.names();
         format!("{} of {b} is that of {a} within {percent} %, or better", metric.words())
@@ -68,10 +69,10 @@ impl Comparison {
 
 #[cfg(test)]
 mod tests {
-    use spec::{ClaimSubject, Folder, Profile};
+    use spec::{ClaimSubject, StudyFolder, StudyProfile};
 
     use super::*;
-    use crate::comparison::{Point, Side};
+    use crate::comparison::{ComparedPoint, ComparisonSide};
 
     const STUDY: &str = r#"
 question = "?"
@@ -91,23 +92,23 @@ expect = "> 1"
     #[test]
     fn its_options_are_claims_about_two_variants() {
         let files = [("study.toml".to_owned(), STUDY.to_owned())].into();
-        let folder = Folder { name: "mine".to_owned(), files, is_private: false };
-        let of = Study::parse(&folder, Profile::Quick).expect("a study");
-        let side = |variant: &str, settings: &[(&str, &str)]| Side {
+        let folder = StudyFolder { name: "mine".to_owned(), files, is_private: false };
+        let of = Study::parse(&folder, StudyProfile::Quick).expect("a study");
+        let side = |variant: &str, settings: &[(&str, &str)]| ComparisonSide {
             variant: Some(variant.to_owned()),
             settings: settings.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect(),
-            ..Side::default()
+            ..ComparisonSide::default()
         };
         let comparison = |axis: &str| Comparison {
             a: side("tuned", &[]),
             b: side("tuned", &[("JIT", "off")]),
-            point: Some(Point {
+            point: Some(ComparedPoint {
                 study: "mine".to_owned(),
                 scenario: "reads".to_owned(),
                 axes: [("clients".to_owned(), axis.to_owned())].into(),
             }),
             threshold: 0.25,
-            decides: vec![Metric::Throughput, Metric::Wal, Metric::P99],
+            decides: vec![ComparedMetric::Throughput, ComparedMetric::Wal, ComparedMetric::P99],
             ..Comparison::default()
         };
         let study = comparison("8").study(&of).expect("both sides are there");

@@ -1,19 +1,19 @@
 //! Slow transactions of both sides.
 
 use serde::{Deserialize, Serialize};
-use tail::Tail;
+use tail::SlowTransactions;
 
 /// The slow transactions of both sides by cause; none of a side that could not be sampled.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tails {
+pub struct ComparedTails {
     /// Those of A.
-    pub a: Option<Tail>,
+    pub a: Option<SlowTransactions>,
     /// Those of B.
-    pub b: Option<Tail>,
+    pub b: Option<SlowTransactions>,
 }
 
-impl Tails {
+impl ComparedTails {
     /// True if nothing was sampled.
     pub fn is_empty(&self) -> bool {
         self.a.is_none() && self.b.is_none()

@@ -9,18 +9,18 @@ use stats::mix;
 /// transaction whose outcome is unknown it is unknown which value is the last one: a new epoch
 /// begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Chain {
+pub struct HashChain {
     client: u32,
     seed: u64,
     epoch: u64,
     link: u64,
 }
 
-impl Chain {
+impl HashChain {
     /// The chain of `client` before its first transaction. Another `seed` makes other values: rows
     /// of an earlier load do not pass for rows of this one.
-    pub fn new(seed: u64, client: u32) -> Chain {
-        let mut chain = Chain { client, seed, epoch: 0, link: 0 };
+    pub fn new(seed: u64, client: u32) -> HashChain {
+        let mut chain = HashChain { client, seed, epoch: 0, link: 0 };
         chain.begin_epoch();
         chain
     }

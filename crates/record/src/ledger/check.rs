@@ -3,14 +3,14 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::cover::{CommitCover, CoverEvidence, Exposure};
-use super::findings::{About, Anomaly, Findings};
-use super::{Ledger, Outcome, Transaction, Wrote};
+use super::cover::{CommitCover, CoverEvidence, UncoveredCommits};
+use super::findings::{About, LedgerAnomaly, LedgerFindings};
+use super::{Ledger, LedgerOutcome, LedgerTransaction, LedgerWrite};
 use crate::Moment;
 
 /// A row as it was read; any of it may be NULL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Row {
+pub struct LedgerRow {
     /// The client that wrote it.
     pub client: Option<i64>,
     /// Sequence number of the client's transaction.
@@ -21,17 +21,17 @@ pub struct Row {
 
 /// Rows of the tables that a load writes; none for a table that it does not write.
 #[derive(Clone, Debug, Default)]
-pub struct Rows {
+pub struct LedgerRows {
     /// Of the table with a row for each transaction.
-    pub insert: Option<Vec<Row>>,
+    pub insert: Option<Vec<LedgerRow>>,
     /// Of the table with one row for each client, which holds its last transaction.
-    pub update: Option<Vec<Row>>,
+    pub update: Option<Vec<LedgerRow>>,
 }
 
 /// Holds rows to a ledger. Per client: last acknowledged ≤ last present ≤ last intended, no hole,
 /// no failed row, no doubled row, none that was not intended, and every value as it was sent.
 /// `exposed` are the stretches in which the primary was alone.
-pub fn check(ledger: &Ledger, rows: &Rows, exposed: &[Exposure]) -> Findings {
+pub fn check(ledger: &Ledger, rows: &LedgerRows, exposed: &[UncoveredCommits]) -> LedgerFindings {
     check_unless(ledger, rows, exposed, &|| false)
         .expect("a check that is never over comes to its end")
 }
@@ -39,11 +39,12 @@ pub fn check(ledger: &Ledger, rows: &Rows, exposed: &[Exposure]) -> Findings {
 /// [`check()`], given up as soon as `is_over`; none then.
 pub fn check_unless(
     ledger: &Ledger,
-    rows: &Rows,
-    exposed: &[Exposure],
+    rows: &LedgerRows,
+    exposed: &[UncoveredCommits],
     is_over: &dyn Fn() -> bool,
-) -> Option<Findings> {
-    let mut findings = Findings { unjudged: ledger.cut().count() as u64, ..Findings::default() };
+) -> Option<LedgerFindings> {
+    let mut findings =
+        LedgerFindings { unjudged: ledger.cut().count() as u64, ..LedgerFindings::default() };
     let inserted = rows.insert.as_ref().map(|rows| inserted(ledger, rows, &mut findings));
     let updated = rows.update.as_ref().map(|rows| updated(ledger, rows, &mut findings));
     let covers = CoverEvidence::of(ledger, exposed);
@@ -85,7 +86,7 @@ impl ClientRows<'_> {
     }
 
     /// True if a transaction is there, or was until a later one took its place.
-    fn accounts_for(&self, seq: u64, transaction: &Transaction) -> bool {
+    fn accounts_for(&self, seq: u64, transaction: &LedgerTransaction) -> bool {
         let is_acknowledged = transaction.outcome.is_acknowledged();
         let inserted = self.is_inserted(seq);
         let updated = self.last_updated.map(|last| seq == last || is_acknowledged && seq < last);
@@ -100,7 +101,7 @@ impl ClientRows<'_> {
 
     /// Transactions that the insert table lacks, although it has a later one of the same
     /// connection. The WAL has an order: what a crash loses are the last ones of each connection.
-    fn holes(&self, history: &[Transaction]) -> BTreeSet<u64> {
+    fn holes(&self, history: &[LedgerTransaction]) -> BTreeSet<u64> {
         let mut holes = BTreeSet::new();
         let mut has_later = false;
         for (index, transaction) in history.iter().enumerate().rev() {
@@ -118,7 +119,7 @@ impl ClientRows<'_> {
     }
 
     /// The reason why an acknowledged transaction is not there.
-    fn lacks(&self, seq: u64, wrote: Wrote) -> String {
+    fn lacks(&self, seq: u64, wrote: LedgerWrite) -> String {
         let mut words = Vec::new();
         if wrote.insert > 0 && self.is_inserted(seq) == Some(false) {
             let last =
@@ -133,11 +134,11 @@ impl ClientRows<'_> {
 }
 
 fn one_client(
-    (client, history): (u32, &[Transaction]),
+    (client, history): (u32, &[LedgerTransaction]),
     ledger: &Ledger,
     found: &ClientRows<'_>,
     covers: &CoverEvidence<'_>,
-    findings: &mut Findings,
+    findings: &mut LedgerFindings,
 ) {
     let holes = found.holes(history);
     let mut run = 0;
@@ -147,16 +148,16 @@ fn one_client(
         findings.intended += 1;
         findings.present += u64::from(is_there);
         match outcome {
-            Outcome::Failed => findings.failed += 1,
-            Outcome::WroteNothing => {
+            LedgerOutcome::Failed => findings.failed += 1,
+            LedgerOutcome::WroteNothing => {
                 findings.wrote_nothing += 1;
                 findings.wrote_nothing_present += u64::from(is_there);
             }
-            Outcome::Unknown => {
+            LedgerOutcome::Unknown => {
                 findings.unknown += 1;
                 findings.unknown_present += u64::from(is_there);
             }
-            Outcome::Acknowledged | Outcome::AcknowledgedAlone => {
+            LedgerOutcome::Acknowledged | LedgerOutcome::AcknowledgedAlone => {
                 let cover = covers.cover(transaction);
                 findings.acknowledged += 1;
                 let is_in_part = found.counts.is_some() && transaction.wrote.insert == 0
@@ -187,7 +188,7 @@ fn one_client(
         && last.wrote.update
     {
         let at = last.ended;
-        findings.note(Anomaly::Torn, About { client: Some(client), seq, at }, || {
+        findings.note(LedgerAnomaly::Torn, About { client: Some(client), seq, at }, || {
             (
                 "the same last transaction in both tables".to_owned(),
                 format!("{inserted} in the insert table, {updated} in the update table"),
@@ -197,14 +198,14 @@ fn one_client(
 }
 
 fn lost(
-    (client, seq, transaction): (u32, u64, &Transaction),
+    (client, seq, transaction): (u32, u64, &LedgerTransaction),
     found: &ClientRows<'_>,
     cover: CommitCover,
-    findings: &mut Findings,
+    findings: &mut LedgerFindings,
 ) {
     let about = About { client: Some(client), seq, at: transaction.ended };
     findings.lose(transaction.ended, cover);
-    findings.note(Anomaly::Lost, about, || {
+    findings.note(LedgerAnomaly::Lost, about, || {
         let by = match cover {
             CommitCover::Covered => "when a standby had confirmed it",
             CommitCover::Alone => "by the primary alone",
@@ -214,16 +215,16 @@ fn lost(
     });
 }
 
-fn hole((client, seq, transaction): (u32, u64, &Transaction), findings: &mut Findings) {
+fn hole((client, seq, transaction): (u32, u64, &LedgerTransaction), findings: &mut LedgerFindings) {
     let about = About { client: Some(client), seq, at: transaction.ended };
-    findings.note(Anomaly::Hole, about, || {
+    findings.note(LedgerAnomaly::Hole, about, || {
         let expected = "its row, since the same connection has later ones";
         (expected.to_owned(), "no row in the insert table".to_owned())
     });
 }
 
 /// The transaction that a row claims to be.
-fn intended<'l>(ledger: &'l Ledger, row: &Row) -> Option<(u32, u64, &'l Transaction)> {
+fn intended<'l>(ledger: &'l Ledger, row: &LedgerRow) -> Option<(u32, u64, &'l LedgerTransaction)> {
     let client = u32::try_from(row.client?).ok()?;
     let seq = u64::try_from(row.seq?).ok()?;
     let transaction = ledger.client(client)?.get((seq as usize).checked_sub(1)?)?;
@@ -232,7 +233,11 @@ fn intended<'l>(ledger: &'l Ledger, row: &Row) -> Option<(u32, u64, &'l Transact
 
 /// Number of rows of each transaction of each client in the insert table; rows that must not be
 /// there are noted.
-fn inserted(ledger: &Ledger, rows: &[Row], findings: &mut Findings) -> BTreeMap<u32, Vec<u32>> {
+fn inserted(
+    ledger: &Ledger,
+    rows: &[LedgerRow],
+    findings: &mut LedgerFindings,
+) -> BTreeMap<u32, Vec<u32>> {
     let counts = ledger.clients().map(|(client, history)| (client, vec![0; history.len()]));
     let mut counts: BTreeMap<u32, Vec<u32>> = counts.collect();
     for row in rows {
@@ -246,7 +251,7 @@ fn inserted(ledger: &Ledger, rows: &[Row], findings: &mut Findings) -> BTreeMap<
             let count = *count;
             if count > transaction.wrote.insert.max(1) {
                 let about = About { client: Some(client), seq, at: transaction.ended };
-                findings.note(Anomaly::Doubled, about, || {
+                findings.note(LedgerAnomaly::Doubled, about, || {
                     ("one row".to_owned(), format!("it stands there {count} times"))
                 });
             }
@@ -258,7 +263,11 @@ fn inserted(ledger: &Ledger, rows: &[Row], findings: &mut Findings) -> BTreeMap<
 
 /// The transaction that each client's row in the update table holds; rows that must not be there
 /// are noted.
-fn updated(ledger: &Ledger, rows: &[Row], findings: &mut Findings) -> BTreeMap<u32, u64> {
+fn updated(
+    ledger: &Ledger,
+    rows: &[LedgerRow],
+    findings: &mut LedgerFindings,
+) -> BTreeMap<u32, u64> {
     let mut last: BTreeMap<u32, u64> = BTreeMap::new();
     for row in rows {
         let is_blank = row.seq.is_none_or(|seq| seq == 0);
@@ -286,7 +295,7 @@ fn updated(ledger: &Ledger, rows: &[Row], findings: &mut Findings) -> BTreeMap<u
             Some(last) => {
                 *last = (*last).max(seq);
                 let about = About { client: Some(client), seq, at };
-                findings.note(Anomaly::Doubled, about, || {
+                findings.note(LedgerAnomaly::Doubled, about, || {
                     ("one row of the client".to_owned(), format!("another one, which holds {seq}"))
                 });
             }
@@ -296,14 +305,14 @@ fn updated(ledger: &Ledger, rows: &[Row], findings: &mut Findings) -> BTreeMap<u
 }
 
 /// Notes a row that no client intended, unless nothing is known of its client.
-fn invent(ledger: &Ledger, row: &Row, findings: &mut Findings) {
+fn invent(ledger: &Ledger, row: &LedgerRow, findings: &mut LedgerFindings) {
     let client = row.client.and_then(|client| u32::try_from(client).ok());
     if client.is_some_and(|client| ledger.is_cut(client)) {
         findings.unjudged_rows += 1;
         return;
     }
     let shown = |value: Option<i64>| value.map_or("NULL".to_owned(), |value| value.to_string());
-    findings.note(Anomaly::Invented, About::row(row), || {
+    findings.note(LedgerAnomaly::Invented, About::row(row), || {
         let (client, seq, chain) = (shown(row.client), shown(row.seq), shown(row.chain));
         let found = format!("client {client}, seq {seq}, chain {chain}");
         ("no row that no client intended".to_owned(), found)
@@ -311,15 +320,21 @@ fn invent(ledger: &Ledger, row: &Row, findings: &mut Findings) {
 }
 
 /// Notes a row that must not be there, or does not hold what was sent.
-fn content(row: &Row, client: u32, seq: u64, transaction: &Transaction, findings: &mut Findings) {
+fn content(
+    row: &LedgerRow,
+    client: u32,
+    seq: u64,
+    transaction: &LedgerTransaction,
+    findings: &mut LedgerFindings,
+) {
     let about = About { client: Some(client), seq, at: transaction.ended };
-    if transaction.outcome == Outcome::Failed {
-        findings.note(Anomaly::FailedPresent, about, || {
+    if transaction.outcome == LedgerOutcome::Failed {
+        findings.note(LedgerAnomaly::FailedPresent, about, || {
             ("nothing of a transaction that failed".to_owned(), "its row".to_owned())
         });
     }
     if row.chain != Some(transaction.chain) {
-        findings.note(Anomaly::Broken, about, || {
+        findings.note(LedgerAnomaly::Broken, about, || {
             let found = row.chain.map_or("NULL".to_owned(), |chain| chain.to_string());
             (format!("chain {}", transaction.chain), found)
         });
@@ -328,7 +343,10 @@ fn content(row: &Row, client: u32, seq: u64, transaction: &Transaction, findings
 
 /// Compares the rows that two ways of reading one table gave. What only one of them gave is noted
 /// as what `first` expects and `second` found, or the other way round. Sorts both.
-pub(super) fn differences(first: &mut [Row], second: &mut [Row]) -> Vec<(Row, Ordering)> {
+pub(super) fn differences(
+    first: &mut [LedgerRow],
+    second: &mut [LedgerRow],
+) -> Vec<(LedgerRow, Ordering)> {
     first.sort_unstable();
     second.sort_unstable();
     let (mut i, mut j) = (0, 0);

@@ -2,22 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use super::{Ledger, Outcome, Transaction};
+use super::{Ledger, LedgerOutcome, LedgerTransaction};
 use crate::Moment;
 
 /// A stretch of time in which the primary acknowledged commits that no standby needed to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exposure {
+pub struct UncoveredCommits {
     /// Time at which it began.
     pub from: Moment,
     /// Time at which it was over, or the primary dead: what was sent later went to another one.
     pub until: Moment,
 }
 
-impl Exposure {
+impl UncoveredCommits {
     /// True if the transaction may have been committed in it: some time between its intent and its
     /// acknowledgement lies inside.
-    fn may_hold(&self, transaction: &Transaction) -> bool {
+    fn may_hold(&self, transaction: &LedgerTransaction) -> bool {
         transaction.ended >= self.from && transaction.intended <= self.until
     }
 }
@@ -35,7 +35,7 @@ pub enum CommitCover {
 
 /// What looks at servers and the records of guards say of commits.
 pub(super) struct CoverEvidence<'l> {
-    exposed: &'l [Exposure],
+    exposed: &'l [UncoveredCommits],
     /// By server: when clients looked, and whether commits waited for a standby, in the order of time.
     looks: BTreeMap<u16, Vec<(Moment, Option<bool>)>>,
 }
@@ -44,7 +44,7 @@ pub(super) struct CoverEvidence<'l> {
 const LOOK_NS_MAX: u64 = 1_000_000_000;
 
 impl<'l> CoverEvidence<'l> {
-    pub(super) fn of(ledger: &Ledger, exposed: &'l [Exposure]) -> CoverEvidence<'l> {
+    pub(super) fn of(ledger: &Ledger, exposed: &'l [UncoveredCommits]) -> CoverEvidence<'l> {
         let mut looks: BTreeMap<u16, Vec<(Moment, Option<bool>)>> = BTreeMap::new();
         for (giver, at, awaits_standby) in ledger.looks() {
             looks.entry(*giver).or_default().push((*at, *awaits_standby));
@@ -54,8 +54,8 @@ impl<'l> CoverEvidence<'l> {
     }
 
     /// What covered an acknowledged transaction. The looks before, during and after it must agree.
-    pub(super) fn cover(&self, transaction: &Transaction) -> CommitCover {
-        if transaction.outcome == Outcome::AcknowledgedAlone
+    pub(super) fn cover(&self, transaction: &LedgerTransaction) -> CommitCover {
+        if transaction.outcome == LedgerOutcome::AcknowledgedAlone
             || self.exposed.iter().any(|window| window.may_hold(transaction))
         {
             return CommitCover::Alone;
@@ -82,7 +82,7 @@ impl<'l> CoverEvidence<'l> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::{Rows, check};
+    use crate::ledger::{LedgerRows, check};
 
     #[test]
     fn a_commit_is_covered_alone_or_not_known() {
@@ -96,7 +96,7 @@ mod tests {
             let text = format!("ledger 4 seed 1\n{looks_text}i 0 1 {from}\na 0 1 {until}\n");
             let mut ledger = Ledger::default();
             ledger.add("0.ledger", text.as_bytes()).unwrap();
-            let found = check(&ledger, &Rows { insert: Some(Vec::new()), update: None }, &[]);
+            let found = check(&ledger, &LedgerRows { insert: Some(Vec::new()), update: None }, &[]);
             assert_eq!(found.lost, 1);
             let cover = match (found.lost_alone, found.lost_cover_unknown) {
                 (0, 0) => CommitCover::Covered,
@@ -130,20 +130,20 @@ mod tests {
 
     #[test]
     fn what_a_guard_or_a_warning_says_comes_first() {
-        let check = |outcome: &str, exposed: &[Exposure], expected: (u64, u64)| {
+        let check = |outcome: &str, exposed: &[UncoveredCommits], expected: (u64, u64)| {
             let look = "9 71 1 - 5432 1";
             let text = format!(
                 "ledger 4 seed 1\ns 0 0 5 {look}\ni 0 1 10\n{outcome} 0 1 20\ns 0 1 25 {look}\n"
             );
             let mut ledger = Ledger::default();
             ledger.add("0.ledger", text.as_bytes()).unwrap();
-            let rows = Rows { insert: Some(Vec::new()), update: None };
+            let rows = LedgerRows { insert: Some(Vec::new()), update: None };
             let found = check(&ledger, &rows, exposed);
             assert_eq!((found.lost_alone, found.acknowledged_alone), expected, "{outcome}");
         };
         check("a", &[], (0, 0));
         check("w", &[], (1, 1));
-        check("a", &[Exposure { from: Moment(15), until: Moment(18) }], (1, 1));
-        check("a", &[Exposure { from: Moment(22), until: Moment(30) }], (0, 0));
+        check("a", &[UncoveredCommits { from: Moment(15), until: Moment(18) }], (1, 1));
+        check("a", &[UncoveredCommits { from: Moment(22), until: Moment(30) }], (0, 0));
     }
 }

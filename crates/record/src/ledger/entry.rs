@@ -21,12 +21,12 @@
 
 use std::io::Write;
 
-use super::look::{Giver, Look};
+use super::look::{AcknowledgingServer, ServerLook};
 use crate::Moment;
 
 /// Something that a client knows of one of its transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct LedgerEntry {
     /// The client's number.
     pub client: u32,
     /// Sequence number of the client's transaction, from 1.
@@ -34,12 +34,12 @@ pub struct Entry {
     /// Time of the entry.
     pub at: Moment,
     /// The client's knowledge.
-    pub what: What,
+    pub what: LedgerKnowledge,
 }
 
 /// A client's knowledge of its transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum LedgerKnowledge {
     /// It is going to send the transaction.
     Intended,
     /// The server has acknowledged it.
@@ -56,14 +56,14 @@ pub enum What {
     /// or abandoned the transaction.
     Unknown,
     /// Its server, and whether commits wait for a standby there.
-    Looked(Look),
+    Looked(ServerLook),
     /// The server that gives the answer that the next entry notes, as scripts said it until format 3.
-    Given(Giver),
+    Given(AcknowledgingServer),
     /// The row that it has read, as its script says; its acknowledgement follows.
-    Read(Seen),
+    Read(ReadRow),
     /// The rows that the transaction whose outcome follows has written, as the server said, where that is not
     /// one in each table. Of an unknown outcome: those that it may have written.
-    Wrote(Wrote),
+    Wrote(LedgerWrite),
     /// The connection was lost; the entry names the client's last transaction, or 0.
     Disconnected,
     /// The client is done; the entry names its last transaction, or 0. What has no such entry is cut off.
@@ -72,23 +72,23 @@ pub enum What {
 
 /// Rows of the ledger that a transaction has written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wrote {
+pub struct LedgerWrite {
     /// The number of rows in the insert table.
     pub insert: u32,
     /// True if the client's row in the update table.
     pub update: bool,
 }
 
-impl Wrote {
+impl LedgerWrite {
     /// No row.
-    pub const NOTHING: Wrote = Wrote { insert: 0, update: false };
-    /// One row in each table: what an entry without a [`What::Wrote`] before it means.
-    pub const ONE_EACH: Wrote = Wrote { insert: 1, update: true };
+    pub const NOTHING: LedgerWrite = LedgerWrite { insert: 0, update: false };
+    /// One row in each table: what an entry without a [`LedgerKnowledge::Wrote`] before it means.
+    pub const ONE_EACH: LedgerWrite = LedgerWrite { insert: 1, update: true };
 }
 
 /// A row that a transaction has read, by the transaction that wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Seen {
+pub struct ReadRow {
     /// The client that wrote it.
     pub client: u32,
     /// Sequence number of that client's transaction.
@@ -133,33 +133,33 @@ pub(super) fn parse_header(line: &str) -> Result<Header, String> {
     Ok(Header { seed, has_ends: known >= FORMAT_WITH_ENDS })
 }
 
-impl Entry {
+impl LedgerEntry {
     /// Appends its line to what is to be written.
     pub fn write(&self, out: &mut Vec<u8>) {
-        let Entry { client, seq, at: Moment(at), what } = self;
+        let LedgerEntry { client, seq, at: Moment(at), what } = self;
         let letter = match what {
-            What::Intended => 'i',
-            What::Acknowledged => 'a',
-            What::AcknowledgedAlone => 'w',
-            What::WroteNothing => 'n',
-            What::Wrote(_) => 'p',
-            What::Ended => 'e',
-            What::Failed(_) => 'f',
-            What::Unknown => 'u',
-            What::Looked(Look { lasts: true, .. }) => 's',
-            What::Looked(_) => 't',
-            What::Given(_) => 'g',
-            What::Read(_) => 'r',
-            What::Disconnected => 'l',
+            LedgerKnowledge::Intended => 'i',
+            LedgerKnowledge::Acknowledged => 'a',
+            LedgerKnowledge::AcknowledgedAlone => 'w',
+            LedgerKnowledge::WroteNothing => 'n',
+            LedgerKnowledge::Wrote(_) => 'p',
+            LedgerKnowledge::Ended => 'e',
+            LedgerKnowledge::Failed(_) => 'f',
+            LedgerKnowledge::Unknown => 'u',
+            LedgerKnowledge::Looked(ServerLook { lasts: true, .. }) => 's',
+            LedgerKnowledge::Looked(_) => 't',
+            LedgerKnowledge::Given(_) => 'g',
+            LedgerKnowledge::Read(_) => 'r',
+            LedgerKnowledge::Disconnected => 'l',
         };
         // Memory is all that is written to here.
         let _ = match what {
-            What::Failed(Some(sqlstate)) => {
+            LedgerKnowledge::Failed(Some(sqlstate)) => {
                 let sqlstate = String::from_utf8_lossy(sqlstate);
                 writeln!(out, "{letter} {client} {seq} {at} {sqlstate}")
             }
-            What::Looked(Look { giver, awaits_standby, .. }) => {
-                let Giver { cluster, server, timeline, address, port } = giver;
+            LedgerKnowledge::Looked(ServerLook { giver, awaits_standby, .. }) => {
+                let AcknowledgingServer { cluster, server, timeline, address, port } = giver;
                 let address = address.map_or("-".to_owned(), |address| address.to_string());
                 let awaits = awaits_standby.map_or("-", |awaits| if awaits { "1" } else { "0" });
                 writeln!(
@@ -167,14 +167,14 @@ impl Entry {
                     "{letter} {client} {seq} {at} {cluster} {server} {timeline} {address} {port} {awaits}"
                 )
             }
-            What::Given(Giver { server, timeline, .. }) => {
+            LedgerKnowledge::Given(AcknowledgingServer { server, timeline, .. }) => {
                 writeln!(out, "{letter} {client} {seq} {at} {server} {timeline}")
             }
-            What::Wrote(Wrote { insert, update }) => {
+            LedgerKnowledge::Wrote(LedgerWrite { insert, update }) => {
                 let update = u8::from(*update);
                 writeln!(out, "{letter} {client} {seq} {at} {insert} {update}")
             }
-            What::Read(Seen { client: of, seq: row }) => {
+            LedgerKnowledge::Read(ReadRow { client: of, seq: row }) => {
                 writeln!(out, "{letter} {client} {seq} {at} {of} {row}")
             }
             _ => writeln!(out, "{letter} {client} {seq} {at}"),
@@ -182,22 +182,22 @@ impl Entry {
     }
 
     /// Reads a line without its newline.
-    pub(super) fn parse(line: &str) -> Result<Entry, String> {
+    pub(super) fn parse(line: &str) -> Result<LedgerEntry, String> {
         let bad = || format!("\"{line}\" is no entry of a ledger");
         let words: Vec<&str> = line.split(' ').collect();
         let [letter, client, seq, at, rest @ ..] = &words[..] else { return Err(bad()) };
         let what = match (*letter, rest) {
-            ("i", []) => What::Intended,
-            ("a", []) => What::Acknowledged,
-            ("w", []) => What::AcknowledgedAlone,
-            ("f", []) => What::Failed(None),
+            ("i", []) => LedgerKnowledge::Intended,
+            ("a", []) => LedgerKnowledge::Acknowledged,
+            ("w", []) => LedgerKnowledge::AcknowledgedAlone,
+            ("f", []) => LedgerKnowledge::Failed(None),
             ("f", [sqlstate]) => {
-                What::Failed(Some(sqlstate.as_bytes().try_into().map_err(|_| bad())?))
+                LedgerKnowledge::Failed(Some(sqlstate.as_bytes().try_into().map_err(|_| bad())?))
             }
             ("s" | "t", [cluster, server, timeline, address, port, awaits]) => {
                 let address = (*address != "-").then(|| address.parse()).transpose();
-                What::Looked(Look {
-                    giver: Giver {
+                LedgerKnowledge::Looked(ServerLook {
+                    giver: AcknowledgingServer {
                         cluster: cluster.parse().map_err(|_| bad())?,
                         server: server.parse().map_err(|_| bad())?,
                         timeline: timeline.parse().map_err(|_| bad())?,
@@ -213,18 +213,18 @@ impl Entry {
                     lasts: *letter == "s",
                 })
             }
-            ("g", [server, timeline]) => What::Given(Giver {
+            ("g", [server, timeline]) => LedgerKnowledge::Given(AcknowledgingServer {
                 cluster: 0,
                 server: server.parse().map_err(|_| bad())?,
                 timeline: timeline.parse().map_err(|_| bad())?,
                 address: None,
                 port: 0,
             }),
-            ("r", [client, seq]) => What::Read(Seen {
+            ("r", [client, seq]) => LedgerKnowledge::Read(ReadRow {
                 client: client.parse().map_err(|_| bad())?,
                 seq: seq.parse().map_err(|_| bad())?,
             }),
-            ("p", [insert, update]) => What::Wrote(Wrote {
+            ("p", [insert, update]) => LedgerKnowledge::Wrote(LedgerWrite {
                 insert: insert.parse().map_err(|_| bad())?,
                 update: match *update {
                     "0" => false,
@@ -232,13 +232,13 @@ impl Entry {
                     _ => return Err(bad()),
                 },
             }),
-            ("n", []) => What::WroteNothing,
-            ("e", []) => What::Ended,
-            ("u", []) => What::Unknown,
-            ("l", []) => What::Disconnected,
+            ("n", []) => LedgerKnowledge::WroteNothing,
+            ("e", []) => LedgerKnowledge::Ended,
+            ("u", []) => LedgerKnowledge::Unknown,
+            ("l", []) => LedgerKnowledge::Disconnected,
             _ => return Err(bad()),
         };
-        Ok(Entry {
+        Ok(LedgerEntry {
             client: client.parse().map_err(|_| bad())?,
             seq: seq.parse().map_err(|_| bad())?,
             at: Moment(at.parse().map_err(|_| bad())?),

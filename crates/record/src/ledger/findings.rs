@@ -4,14 +4,14 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::check::{Row, differences};
+use super::check::{LedgerRow, differences};
 use super::cover::CommitCover;
-use super::look::Giver;
+use super::look::AcknowledgingServer;
 use crate::Moment;
 
 /// The fate of every transaction of a ledger.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Findings {
+pub struct LedgerFindings {
     /// Transactions that clients were about to send.
     pub intended: u64,
     /// Of them, those that the server acknowledged.
@@ -44,7 +44,7 @@ pub struct Findings {
     /// Most acknowledged transactions of one client lost in a row.
     pub lost_max_run: u64,
     /// The servers that had acknowledged the lost ones, where they are known, and how many.
-    pub lost_of: BTreeMap<Giver, u64>,
+    pub lost_of: BTreeMap<AcknowledgingServer, u64>,
     /// Times at which the first and the last of the lost ones were acknowledged.
     pub lost_span: Option<(Moment, Moment)>,
     /// Of the lost ones, those whose client has later ones of the same connection in the insert
@@ -71,12 +71,12 @@ pub struct Findings {
     /// Of them, rows that are not there any more.
     pub vanished: u64,
     /// The first few of each kind.
-    pub examples: Vec<Example>,
+    pub examples: Vec<LedgerExample>,
 }
 
 /// Anomaly that a database must not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Anomaly {
+pub enum LedgerAnomaly {
     /// Acknowledged, and not there.
     Lost,
     /// Lost, although later transactions of the same connection are there.
@@ -97,41 +97,41 @@ pub enum Anomaly {
     Vanished,
 }
 
-impl Anomaly {
+impl LedgerAnomaly {
     /// Every anomaly.
-    pub const ALL: [Anomaly; 9] = [
-        Anomaly::Lost,
-        Anomaly::Hole,
-        Anomaly::FailedPresent,
-        Anomaly::Doubled,
-        Anomaly::Invented,
-        Anomaly::Broken,
-        Anomaly::Torn,
-        Anomaly::ScansDiffer,
-        Anomaly::Vanished,
+    pub const ALL: [LedgerAnomaly; 9] = [
+        LedgerAnomaly::Lost,
+        LedgerAnomaly::Hole,
+        LedgerAnomaly::FailedPresent,
+        LedgerAnomaly::Doubled,
+        LedgerAnomaly::Invented,
+        LedgerAnomaly::Broken,
+        LedgerAnomaly::Torn,
+        LedgerAnomaly::ScansDiffer,
+        LedgerAnomaly::Vanished,
     ];
 
     /// Name of the anomaly.
     pub fn word(self) -> &'static str {
         match self {
-            Anomaly::Lost => "lost",
-            Anomaly::Hole => "hole",
-            Anomaly::FailedPresent => "failed, but present",
-            Anomaly::Doubled => "doubled",
-            Anomaly::Invented => "invented",
-            Anomaly::Broken => "broken",
-            Anomaly::Torn => "torn",
-            Anomaly::ScansDiffer => "scans differ",
-            Anomaly::Vanished => "vanished",
+            LedgerAnomaly::Lost => "lost",
+            LedgerAnomaly::Hole => "hole",
+            LedgerAnomaly::FailedPresent => "failed, but present",
+            LedgerAnomaly::Doubled => "doubled",
+            LedgerAnomaly::Invented => "invented",
+            LedgerAnomaly::Broken => "broken",
+            LedgerAnomaly::Torn => "torn",
+            LedgerAnomaly::ScansDiffer => "scans differ",
+            LedgerAnomaly::Vanished => "vanished",
         }
     }
 }
 
 /// One thing that must not be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Example {
+pub struct LedgerExample {
     /// Kind of the anomaly.
-    pub anomaly: Anomaly,
+    pub anomaly: LedgerAnomaly,
     /// The client of the transaction; none if a row names no client.
     pub client: Option<u32>,
     /// Sequence number of the transaction; 0 for none.
@@ -154,7 +154,7 @@ pub(super) struct About {
 
 impl About {
     /// The transaction that a row names.
-    pub(super) fn row(row: &Row) -> About {
+    pub(super) fn row(row: &LedgerRow) -> About {
         About {
             client: row.client.and_then(|client| u32::try_from(client).ok()),
             // No transaction has the number 0: the row names none.
@@ -164,7 +164,7 @@ impl About {
     }
 }
 
-impl fmt::Display for Example {
+impl fmt::Display for LedgerExample {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.anomaly.word())?;
         match self.client {
@@ -178,22 +178,22 @@ impl fmt::Display for Example {
     }
 }
 
-impl Findings {
+impl LedgerFindings {
     /// Examples kept of each kind.
     pub const EXAMPLES: usize = 5;
 
     /// Number of findings of a kind.
-    pub fn count(&self, anomaly: Anomaly) -> u64 {
+    pub fn count(&self, anomaly: LedgerAnomaly) -> u64 {
         match anomaly {
-            Anomaly::Lost => self.lost,
-            Anomaly::Hole => self.holes,
-            Anomaly::FailedPresent => self.failed_present,
-            Anomaly::Doubled => self.doubled,
-            Anomaly::Invented => self.invented,
-            Anomaly::Broken => self.broken,
-            Anomaly::Torn => self.torn,
-            Anomaly::ScansDiffer => self.scan_differences,
-            Anomaly::Vanished => self.vanished,
+            LedgerAnomaly::Lost => self.lost,
+            LedgerAnomaly::Hole => self.holes,
+            LedgerAnomaly::FailedPresent => self.failed_present,
+            LedgerAnomaly::Doubled => self.doubled,
+            LedgerAnomaly::Invented => self.invented,
+            LedgerAnomaly::Broken => self.broken,
+            LedgerAnomaly::Torn => self.torn,
+            LedgerAnomaly::ScansDiffer => self.scan_differences,
+            LedgerAnomaly::Vanished => self.vanished,
         }
     }
 
@@ -204,18 +204,23 @@ impl Findings {
 
     /// Everything that must not be, counted once: a hole is lost already.
     pub fn anomalies(&self) -> u64 {
-        let counted = Anomaly::ALL.iter().filter(|anomaly| **anomaly != Anomaly::Hole);
+        let counted = LedgerAnomaly::ALL.iter().filter(|anomaly| **anomaly != LedgerAnomaly::Hole);
         counted.map(|anomaly| self.count(*anomaly)).sum()
     }
 
     /// Compares what two ways of reading one table gave; sorts both.
-    pub fn compare_scans(&mut self, table: &str, first: &mut [Row], second: &mut [Row]) {
+    pub fn compare_scans(
+        &mut self,
+        table: &str,
+        first: &mut [LedgerRow],
+        second: &mut [LedgerRow],
+    ) {
         for (row, order) in differences(first, second) {
             let (has, lacks) = match order {
                 Ordering::Less => ("the sequential scan", "the index scan"),
                 _ => ("the index scan", "the sequential scan"),
             };
-            self.note(Anomaly::ScansDiffer, About::row(&row), || {
+            self.note(LedgerAnomaly::ScansDiffer, About::row(&row), || {
                 (
                     format!("the same rows of {table} whichever way it is read"),
                     format!("one that {has} gives and {lacks} does not"),
@@ -225,7 +230,7 @@ impl Findings {
     }
 
     /// Adds what the check of another part of the same load has found.
-    pub fn merge(&mut self, other: &Findings) {
+    pub fn merge(&mut self, other: &LedgerFindings) {
         self.intended += other.intended;
         self.acknowledged += other.acknowledged;
         self.acknowledged_alone += other.acknowledged_alone;
@@ -250,7 +255,7 @@ impl Findings {
             self.extend_lost_span(first);
             self.extend_lost_span(last);
         }
-        for anomaly in Anomaly::ALL {
+        for anomaly in LedgerAnomaly::ALL {
             *self.counter(anomaly) += other.count(anomaly);
         }
         self.examples.extend(other.examples.iter().cloned());
@@ -260,18 +265,18 @@ impl Findings {
     /// `found` is only put into words then.
     pub(super) fn note(
         &mut self,
-        anomaly: Anomaly,
+        anomaly: LedgerAnomaly,
         about: About,
         words: impl FnOnce() -> (String, String),
     ) {
         let count = self.counter(anomaly);
         *count += 1;
-        if *count > Findings::EXAMPLES as u64 {
+        if *count > LedgerFindings::EXAMPLES as u64 {
             return;
         }
         let About { client, seq, at } = about;
         let (expected, found) = words();
-        self.examples.push(Example { anomaly, client, seq, at, expected, found });
+        self.examples.push(LedgerExample { anomaly, client, seq, at, expected, found });
     }
 
     pub(super) fn lose(&mut self, at: Moment, cover: CommitCover) {
@@ -280,17 +285,17 @@ impl Findings {
         self.extend_lost_span(at);
     }
 
-    fn counter(&mut self, anomaly: Anomaly) -> &mut u64 {
+    fn counter(&mut self, anomaly: LedgerAnomaly) -> &mut u64 {
         match anomaly {
-            Anomaly::Lost => &mut self.lost,
-            Anomaly::Hole => &mut self.holes,
-            Anomaly::FailedPresent => &mut self.failed_present,
-            Anomaly::Doubled => &mut self.doubled,
-            Anomaly::Invented => &mut self.invented,
-            Anomaly::Broken => &mut self.broken,
-            Anomaly::Torn => &mut self.torn,
-            Anomaly::ScansDiffer => &mut self.scan_differences,
-            Anomaly::Vanished => &mut self.vanished,
+            LedgerAnomaly::Lost => &mut self.lost,
+            LedgerAnomaly::Hole => &mut self.holes,
+            LedgerAnomaly::FailedPresent => &mut self.failed_present,
+            LedgerAnomaly::Doubled => &mut self.doubled,
+            LedgerAnomaly::Invented => &mut self.invented,
+            LedgerAnomaly::Broken => &mut self.broken,
+            LedgerAnomaly::Torn => &mut self.torn,
+            LedgerAnomaly::ScansDiffer => &mut self.scan_differences,
+            LedgerAnomaly::Vanished => &mut self.vanished,
         }
     }
 

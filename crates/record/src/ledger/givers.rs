@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::look::Giver;
-use super::{Ledger, Transaction};
+use super::look::AcknowledgingServer;
+use super::{Ledger, LedgerTransaction};
 use crate::Moment;
 
 /// Acknowledgements by more than one server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Split {
+pub struct SplitAcknowledgements {
     /// Servers that acknowledged transactions. One that was started again is another one.
     pub servers: u64,
     /// Acknowledgements whose server is not known.
@@ -27,14 +27,14 @@ pub struct Split {
 /// A server that acknowledges nothing for longer than this may not have been able to.
 pub const SILENCE_NS_MAX: u64 = 1_000_000_000;
 
-impl Split {
+impl SplitAcknowledgements {
     /// The split among the acknowledgements of a ledger, none where the server of none of them is known; and how
     /// many of them there are whose server is not known.
-    pub fn of(ledger: &Ledger) -> (Option<Split>, u64) {
+    pub fn of(ledger: &Ledger) -> (Option<SplitAcknowledgements>, u64) {
         let acknowledged = ledger.clients().flat_map(|(_, all)| all);
         let acknowledged = acknowledged.filter(|one| one.outcome.is_acknowledged());
-        let mut split = Split::default();
-        let mut given: BTreeMap<Giver, Vec<&Transaction>> = BTreeMap::new();
+        let mut split = SplitAcknowledgements::default();
+        let mut given: BTreeMap<AcknowledgingServer, Vec<&LedgerTransaction>> = BTreeMap::new();
         for one in acknowledged {
             match ledger.giver(one) {
                 Some(giver) => given.entry(giver).or_default().push(one),
@@ -49,10 +49,10 @@ impl Split {
                     && other.server != giver.server
                     && other.timeline > giver.timeline
             });
-            let later: Vec<&Transaction> = later.flat_map(|(_, all)| all).copied().collect();
+            let later: Vec<&LedgerTransaction> = later.flat_map(|(_, all)| all).copied().collect();
             let Some(first) = later.iter().map(|one| one.ended).min() else { continue };
-            let (sent, ended) = (|one: &&&Transaction| one.intended > first, moments(&later));
-            let own: Vec<&Transaction> = all.iter().filter(sent).copied().collect();
+            let (sent, ended) = (|one: &&&LedgerTransaction| one.intended > first, moments(&later));
+            let own: Vec<&LedgerTransaction> = all.iter().filter(sent).copied().collect();
             let own = moments(&own);
             let Some(last) = own.last() else { continue };
             split.acknowledged += own.len() as u64;
@@ -65,7 +65,7 @@ impl Split {
 }
 
 /// The moments of acknowledgements, in their order.
-fn moments(acknowledged: &[&Transaction]) -> Vec<Moment> {
+fn moments(acknowledged: &[&LedgerTransaction]) -> Vec<Moment> {
     let mut moments: Vec<Moment> = acknowledged.iter().map(|one| one.ended).collect();
     moments.sort_unstable();
     moments
@@ -103,8 +103,14 @@ mod tests {
             let mut ledger = Ledger::default();
             let text = format!("ledger 4 seed 1\n{lines}");
             ledger.add("0.ledger", text.as_bytes()).unwrap();
-            let found = Split::of(&ledger).0.map(|split| {
-                let Split { servers, unknown, acknowledged, at_least_ns, at_most_ns } = split;
+            let found = SplitAcknowledgements::of(&ledger).0.map(|split| {
+                let SplitAcknowledgements {
+                    servers,
+                    unknown,
+                    acknowledged,
+                    at_least_ns,
+                    at_most_ns,
+                } = split;
                 (servers, unknown, acknowledged, at_least_ns, at_most_ns)
             });
             assert_eq!(found, expected, "{name}");
@@ -149,6 +155,6 @@ mod tests {
         // As scripts said it until format 3.
         let mut ledger = Ledger::default();
         ledger.add("0.ledger", b"ledger 3 seed 1\ni 0 1 10\ng 0 1 20 7 1\na 0 1 20\n").unwrap();
-        assert_eq!(Split::of(&ledger).0.map(|split| split.servers), Some(1));
+        assert_eq!(SplitAcknowledgements::of(&ledger).0.map(|split| split.servers), Some(1));
     }
 }

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
 
-use super::entry::{Header, Seen, parse_header};
-use super::look::{Giver, Look};
-use super::{Chain, Entry, What, Wrote};
+use super::entry::{Header, ReadRow, parse_header};
+use super::look::{AcknowledgingServer, ServerLook};
+use super::{HashChain, LedgerEntry, LedgerKnowledge, LedgerWrite};
 use crate::Moment;
 use crate::error::Error;
 use crate::inside::Inside;
@@ -24,11 +24,11 @@ const LINES_A_LOOK: usize = 16_384;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ledger {
     seed: u64,
-    clients: BTreeMap<u32, Vec<Transaction>>,
+    clients: BTreeMap<u32, Vec<LedgerTransaction>>,
     /// Files whose last line was cut off in the middle, as the death of a generator leaves them.
     torn: Vec<String>,
     /// The servers that gave answers.
-    givers: Vec<Giver>,
+    givers: Vec<AcknowledgingServer>,
     /// When a client looked at a server, of that number, and whether commits waited for a standby there.
     looks: Vec<LookedAt>,
     /// The rows that clients have read.
@@ -43,17 +43,17 @@ pub struct Ledger {
 
 /// One transaction of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transaction {
+pub struct LedgerTransaction {
     /// Time at which the client was about to send it.
     pub intended: Moment,
     /// Time at which the client heard of its end; without an outcome, the moment of the intent.
     pub ended: Moment,
     /// Its outcome.
-    pub outcome: Outcome,
+    pub outcome: LedgerOutcome,
     /// The value that it wrote.
     pub chain: i64,
     /// The rows that it wrote; those that it may have written, where its outcome is unknown.
-    pub wrote: Wrote,
+    pub wrote: LedgerWrite,
     /// True if the client lost its connection before it ran another one.
     pub is_last: bool,
     /// The number of the server that answered, from 1; 0 where it is not known.
@@ -71,12 +71,12 @@ pub(super) struct Reading {
     /// Time at which it was told.
     pub(super) at: Moment,
     /// The row.
-    pub(super) seen: Seen,
+    pub(super) seen: ReadRow,
 }
 
 /// Outcome of a transaction, as far as its client knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum LedgerOutcome {
     /// The server acknowledged it.
     Acknowledged,
     /// The server acknowledged it with a warning that it may not have been replicated.
@@ -89,16 +89,16 @@ pub enum Outcome {
     Unknown,
 }
 
-impl Outcome {
+impl LedgerOutcome {
     /// True if the client was told that it is done.
     pub fn is_acknowledged(self) -> bool {
-        matches!(self, Outcome::Acknowledged | Outcome::AcknowledgedAlone)
+        matches!(self, LedgerOutcome::Acknowledged | LedgerOutcome::AcknowledgedAlone)
     }
 }
 
 /// A client's history while it is read.
 struct Open {
-    chain: Chain,
+    chain: HashChain,
     /// True if the last transaction still waits for its outcome.
     is_open: bool,
     /// The number of the server with which the connection stays.
@@ -149,9 +149,9 @@ impl Ledger {
         let clients = self.clients.iter().map(|(client, history)| {
             let sent = history.iter().take_while(|transaction| transaction.intended <= sent_by);
             let sent = sent.map(|transaction| match transaction.ended > ended_by {
-                true => Transaction {
+                true => LedgerTransaction {
                     ended: transaction.intended,
-                    outcome: Outcome::Unknown,
+                    outcome: LedgerOutcome::Unknown,
                     giver: 0,
                     ..*transaction
                 },
@@ -207,23 +207,23 @@ impl Ledger {
                 0 => parse_header(line).map(|Header { seed, has_ends }| {
                     (self.seed, self.has_no_ends) = (seed, !has_ends);
                 }),
-                _ => Entry::parse(line).and_then(|entry| self.take(&mut open, entry)),
+                _ => LedgerEntry::parse(line).and_then(|entry| self.take(&mut open, entry)),
             };
             told.map_err(|why| (index + 1, why))?;
         }
         Ok(true)
     }
 
-    fn take(&mut self, open: &mut BTreeMap<u32, Open>, entry: Entry) -> Result<(), String> {
-        let Entry { client, seq, at, what } = entry;
+    fn take(&mut self, open: &mut BTreeMap<u32, Open>, entry: LedgerEntry) -> Result<(), String> {
+        let LedgerEntry { client, seq, at, what } = entry;
         let seed = self.seed;
-        let begins = || Open { chain: Chain::new(seed, client), is_open: false, giver: 0 };
+        let begins = || Open { chain: HashChain::new(seed, client), is_open: false, giver: 0 };
         if !open.contains_key(&client) && self.clients.contains_key(&client) {
             return Err(format!("client {client} stands in two ledgers"));
         }
         let history = self.clients.entry(client).or_default();
         let state = open.entry(client).or_insert_with(begins);
-        if what == What::Intended {
+        if what == LedgerKnowledge::Intended {
             if seq != history.len() as u64 + 1 {
                 let last = history.len();
                 return Err(format!("client {client} intends {seq}, its last was {last}"));
@@ -233,13 +233,21 @@ impl Ledger {
                 state.chain.unknown();
             }
             let chain = state.chain.value(seq);
-            let outcome = Outcome::Unknown;
+            let outcome = LedgerOutcome::Unknown;
             let (intended, ended, is_last, giver) = (at, at, false, state.giver);
-            let wrote = Wrote::ONE_EACH;
-            history.push(Transaction { intended, ended, outcome, chain, wrote, is_last, giver });
+            let wrote = LedgerWrite::ONE_EACH;
+            history.push(LedgerTransaction {
+                intended,
+                ended,
+                outcome,
+                chain,
+                wrote,
+                is_last,
+                giver,
+            });
             return Ok(());
         }
-        if what == What::Disconnected {
+        if what == LedgerKnowledge::Disconnected {
             state.giver = 0;
             if let Some(last) = history.last_mut() {
                 last.is_last = true;
@@ -247,14 +255,14 @@ impl Ledger {
             return Ok(());
         }
         let last = history.len() as u64;
-        if what == What::Ended {
+        if what == LedgerKnowledge::Ended {
             if seq != last {
                 return Err(format!("client {client} ends after {seq}, its last was {last}"));
             }
             self.whole.insert(client);
             return Ok(());
         }
-        if let What::Looked(Look { giver, awaits_standby, lasts }) = what {
+        if let LedgerKnowledge::Looked(ServerLook { giver, awaits_standby, lasts }) = what {
             let giver = number_of(&mut self.givers, giver);
             self.looks.push((giver, at, awaits_standby));
             if lasts {
@@ -269,32 +277,32 @@ impl Ledger {
         else {
             return Err(format!("client {client} has no open transaction {seq}"));
         };
-        if let What::Given(giver) = what {
+        if let LedgerKnowledge::Given(giver) = what {
             transaction.giver = number_of(&mut self.givers, giver);
             return Ok(());
         }
-        if let What::Wrote(wrote) = what {
+        if let LedgerKnowledge::Wrote(wrote) = what {
             transaction.wrote = wrote;
             return Ok(());
         }
-        if let What::Read(seen) = what {
+        if let LedgerKnowledge::Read(seen) = what {
             self.readings.push(Reading { reader: client, at, seen });
             return Ok(());
         }
         state.is_open = false;
         transaction.ended = at;
         transaction.outcome = match what {
-            What::Acknowledged => Outcome::Acknowledged,
-            What::AcknowledgedAlone => Outcome::AcknowledgedAlone,
-            What::WroteNothing => Outcome::WroteNothing,
-            What::Failed(_) => Outcome::Failed,
-            _ => Outcome::Unknown,
+            LedgerKnowledge::Acknowledged => LedgerOutcome::Acknowledged,
+            LedgerKnowledge::AcknowledgedAlone => LedgerOutcome::AcknowledgedAlone,
+            LedgerKnowledge::WroteNothing => LedgerOutcome::WroteNothing,
+            LedgerKnowledge::Failed(_) => LedgerOutcome::Failed,
+            _ => LedgerOutcome::Unknown,
         };
         match transaction.outcome {
-            Outcome::Unknown => state.chain.unknown(),
-            Outcome::Failed => {}
-            Outcome::WroteNothing => transaction.wrote = Wrote::NOTHING,
-            Outcome::Acknowledged | Outcome::AcknowledgedAlone => {
+            LedgerOutcome::Unknown => state.chain.unknown(),
+            LedgerOutcome::Failed => {}
+            LedgerOutcome::WroteNothing => transaction.wrote = LedgerWrite::NOTHING,
+            LedgerOutcome::Acknowledged | LedgerOutcome::AcknowledgedAlone => {
                 state.chain.acknowledged(transaction.chain);
             }
         }
@@ -302,25 +310,25 @@ impl Ledger {
     }
 
     /// The transactions of each client, the first one at 0.
-    pub fn clients(&self) -> impl Iterator<Item = (u32, &[Transaction])> {
+    pub fn clients(&self) -> impl Iterator<Item = (u32, &[LedgerTransaction])> {
         self.clients.iter().map(|(client, history)| (*client, history.as_slice()))
     }
 
     /// The transactions of one client.
-    pub fn client(&self, client: u32) -> Option<&[Transaction]> {
+    pub fn client(&self, client: u32) -> Option<&[LedgerTransaction]> {
         self.clients.get(&client).map(Vec::as_slice)
     }
 
     /// The server that answered a transaction, where it is known.
-    pub fn giver(&self, transaction: &Transaction) -> Option<Giver> {
+    pub fn giver(&self, transaction: &LedgerTransaction) -> Option<AcknowledgingServer> {
         let index = usize::from(transaction.giver).checked_sub(1)?;
         self.givers.get(index).copied()
     }
 
     /// The longest time between two moments in which no transaction ended well, in nanoseconds.
     pub fn longest_pause_ns(&self, from: Moment, until: Moment) -> u64 {
-        let ended_well = |one: &&Transaction| {
-            one.outcome.is_acknowledged() || one.outcome == Outcome::WroteNothing
+        let ended_well = |one: &&LedgerTransaction| {
+            one.outcome.is_acknowledged() || one.outcome == LedgerOutcome::WroteNothing
         };
         let acknowledged = self.clients.values().flatten().filter(ended_well);
         let inside = acknowledged.map(|one| one.ended).filter(|at| (from..until).contains(at));
@@ -398,7 +406,7 @@ impl Ledger {
 }
 
 /// The number of a server, from 1, which it gets when it is first named; 0 once there are too many.
-fn number_of(givers: &mut Vec<Giver>, giver: Giver) -> u16 {
+fn number_of(givers: &mut Vec<AcknowledgingServer>, giver: AcknowledgingServer) -> u16 {
     let known = givers.iter().position(|known| *known == giver);
     let index = known.unwrap_or_else(|| {
         givers.push(giver);

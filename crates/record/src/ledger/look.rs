@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 /// A server that acknowledges, from one start to its end, as it says itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Giver {
+pub struct AcknowledgingServer {
     /// Its database system identifier, which only servers share whose data descend from the same initdb; 0 in
     /// ledgers of format 3.
     pub cluster: i64,
@@ -20,7 +20,7 @@ pub struct Giver {
     pub port: u16,
 }
 
-impl fmt::Display for Giver {
+impl fmt::Display for AcknowledgingServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.address, self.port) {
             (Some(address), port) => write!(f, "the server at {}", SocketAddr::new(address, port))?,
@@ -33,9 +33,9 @@ impl fmt::Display for Giver {
 
 /// What a client's session says of its server at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct ServerLook {
     /// The server.
-    pub giver: Giver,
+    pub giver: AcknowledgingServer,
     /// True if commits of the session wait for a standby: `synchronous_standby_names` and `max_wal_senders` are
     /// set, and `synchronous_commit` is neither off nor local. None where the session's script sets it itself.
     pub awaits_standby: Option<bool>,

@@ -6,9 +6,9 @@
 
 use std::collections::BTreeSet;
 
-use super::check::{Row, Rows, check_unless};
-use super::entry::Seen;
-use super::{Ledger, Outcome, Transaction};
+use super::check::{LedgerRow, LedgerRows, check_unless};
+use super::entry::ReadRow;
+use super::{Ledger, LedgerOutcome, LedgerTransaction};
 use crate::Moment;
 
 /// A moment on the run's clock that is known between two bounds.
@@ -58,7 +58,7 @@ pub struct RestoredFindings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UndecidedTransaction {
     /// Its client and its number.
-    pub of: Seen,
+    pub of: ReadRow,
     /// Time at which it was about to be sent.
     pub intended: Moment,
     /// True if its rows are there.
@@ -95,16 +95,16 @@ impl RestoredFindings {
 /// before the end.
 pub fn check_restored(
     ledger: &Ledger,
-    rows: &Rows,
+    rows: &LedgerRows,
     moment: BoundedMoment,
     is_over: &dyn Fn() -> bool,
 ) -> Option<RestoredFindings> {
     let BoundedMoment { earliest, latest } = moment;
     let known = ledger.as_of_between(earliest, latest);
-    let mut late: BTreeSet<Seen> = BTreeSet::new();
-    let rows = Rows {
+    let mut late: BTreeSet<ReadRow> = BTreeSet::new();
+    let rows = LedgerRows {
         insert: rows.insert.as_ref().map(|rows| {
-            let is_early = |row: &&Row| match sent_after(ledger, row, latest) {
+            let is_early = |row: &&LedgerRow| match sent_after(ledger, row, latest) {
                 Some(seen) => {
                     late.insert(seen);
                     false
@@ -117,7 +117,7 @@ pub fn check_restored(
             let earlier = rows.iter().map(|row| match sent_after(ledger, row, latest) {
                 Some(seen) => {
                     late.insert(seen);
-                    last_row(&known, seen.client).unwrap_or(Row { seq: Some(0), ..*row })
+                    last_row(&known, seen.client).unwrap_or(LedgerRow { seq: Some(0), ..*row })
                 }
                 None => *row,
             });
@@ -135,7 +135,7 @@ pub fn check_restored(
         ..RestoredFindings::default()
     };
     let shown = late.iter().take(RestoredFindings::NAMED);
-    found.examples.extend(shown.map(|Seen { client, seq }| {
+    found.examples.extend(shown.map(|ReadRow { client, seq }| {
         format!("late: client {client} seq {seq} was sent after the moment, and is there")
     }));
     let there = Present::of(&rows);
@@ -150,8 +150,8 @@ pub fn check_restored(
     for (seen, transaction) in before {
         let is_present = there.has_row(seen) || there.is_last(seen);
         match transaction.outcome {
-            Outcome::WroteNothing => {}
-            Outcome::Failed => {
+            LedgerOutcome::WroteNothing => {}
+            LedgerOutcome::Failed => {
                 found.invented += u64::from(is_present && transaction.ended > earliest);
             }
             _ if is_required(transaction, earliest) => {}
@@ -176,19 +176,20 @@ pub fn check_restored(
 }
 
 /// True of a transaction that must be there.
-fn is_required(transaction: &Transaction, earliest: Moment) -> bool {
+fn is_required(transaction: &LedgerTransaction, earliest: Moment) -> bool {
     transaction.outcome.is_acknowledged() && transaction.ended <= earliest
 }
 
 /// The transactions that rows name.
 struct Present {
-    insert: Option<BTreeSet<Seen>>,
-    update: BTreeSet<Seen>,
+    insert: Option<BTreeSet<ReadRow>>,
+    update: BTreeSet<ReadRow>,
 }
 
 impl Present {
-    fn of(rows: &Rows) -> Present {
-        let seen = |rows: &[Row]| rows.iter().filter_map(seen_in).collect::<BTreeSet<Seen>>();
+    fn of(rows: &LedgerRows) -> Present {
+        let seen =
+            |rows: &[LedgerRow]| rows.iter().filter_map(seen_in).collect::<BTreeSet<ReadRow>>();
         Present {
             insert: rows.insert.as_deref().map(seen),
             // A table that the load does not write holds the last transaction of no client.
@@ -196,32 +197,32 @@ impl Present {
         }
     }
 
-    fn has_row(&self, seen: Seen) -> bool {
+    fn has_row(&self, seen: ReadRow) -> bool {
         self.insert.as_ref().is_some_and(|rows| rows.contains(&seen))
     }
 
-    fn lacks_row(&self, seen: Seen) -> bool {
+    fn lacks_row(&self, seen: ReadRow) -> bool {
         self.insert.as_ref().is_some_and(|rows| !rows.contains(&seen))
     }
 
-    fn is_last(&self, seen: Seen) -> bool {
+    fn is_last(&self, seen: ReadRow) -> bool {
         self.update.contains(&seen)
     }
 }
 
-fn all(ledger: &Ledger) -> impl Iterator<Item = (Seen, &Transaction)> {
+fn all(ledger: &Ledger) -> impl Iterator<Item = (ReadRow, &LedgerTransaction)> {
     ledger.clients().flat_map(|(client, history)| {
-        (1..).zip(history).map(move |(seq, one)| (Seen { client, seq }, one))
+        (1..).zip(history).map(move |(seq, one)| (ReadRow { client, seq }, one))
     })
 }
 
-fn seen_in(row: &Row) -> Option<Seen> {
+fn seen_in(row: &LedgerRow) -> Option<ReadRow> {
     let client = u32::try_from(row.client?).ok()?;
-    Some(Seen { client, seq: u64::try_from(row.seq?).ok()? })
+    Some(ReadRow { client, seq: u64::try_from(row.seq?).ok()? })
 }
 
 /// The transaction of a row, if the ledger has it and it was sent after the moment.
-fn sent_after(ledger: &Ledger, row: &Row, latest: Moment) -> Option<Seen> {
+fn sent_after(ledger: &Ledger, row: &LedgerRow, latest: Moment) -> Option<ReadRow> {
     let seen = seen_in(row)?;
     let index = usize::try_from(seen.seq.checked_sub(1)?).ok()?;
     let transaction = ledger.client(seen.client)?.get(index)?;
@@ -230,11 +231,11 @@ fn sent_after(ledger: &Ledger, row: &Row, latest: Moment) -> Option<Seen> {
 
 /// The row of a client in the update table after its last transaction that wrote there and may have been
 /// committed.
-fn last_row(ledger: &Ledger, client: u32) -> Option<Row> {
+fn last_row(ledger: &Ledger, client: u32) -> Option<LedgerRow> {
     let mut history = (1..).zip(ledger.client(client)?).collect::<Vec<(i64, _)>>();
-    history.retain(|(_, one)| one.wrote.update && one.outcome != Outcome::Failed);
+    history.retain(|(_, one)| one.wrote.update && one.outcome != LedgerOutcome::Failed);
     let (seq, transaction) = history.last()?;
-    Some(Row { client: Some(client.into()), seq: Some(*seq), chain: Some(transaction.chain) })
+    Some(LedgerRow { client: Some(client.into()), seq: Some(*seq), chain: Some(transaction.chain) })
 }
 
 #[cfg(test)]
@@ -252,20 +253,20 @@ mod tests {
     }
 
     /// The rows of these transactions, in the insert table.
-    fn inserted(ledger: &Ledger, there: &[(u32, u64)]) -> Rows {
-        let row = |(client, seq): &(u32, u64)| Row {
+    fn inserted(ledger: &Ledger, there: &[(u32, u64)]) -> LedgerRows {
+        let row = |(client, seq): &(u32, u64)| LedgerRow {
             client: Some((*client).into()),
             seq: Some(*seq as i64),
             chain: Some(ledger.client(*client).unwrap()[*seq as usize - 1].chain),
         };
-        Rows { insert: Some(there.iter().map(row).collect()), update: None }
+        LedgerRows { insert: Some(there.iter().map(row).collect()), update: None }
     }
 
     fn at(earliest: u64, latest: u64) -> BoundedMoment {
         BoundedMoment { earliest: Moment(earliest), latest: Moment(latest) }
     }
 
-    fn found(ledger: &Ledger, rows: &Rows, moment: BoundedMoment) -> RestoredFindings {
+    fn found(ledger: &Ledger, rows: &LedgerRows, moment: BoundedMoment) -> RestoredFindings {
         check_restored(ledger, rows, moment, &|| false).unwrap()
     }
 
@@ -319,21 +320,21 @@ mod tests {
         for moment in [at(40, 45), at(60, 60)] {
             assert_eq!(found(&ledger, &rows, moment).invented, 1, "{moment:?}");
         }
-        let nobody = Row { client: Some(7), seq: Some(1), chain: Some(0) };
-        let rows = Rows { insert: Some(vec![nobody]), update: None };
+        let nobody = LedgerRow { client: Some(7), seq: Some(1), chain: Some(0) };
+        let rows = LedgerRows { insert: Some(vec![nobody]), update: None };
         assert_eq!(found(&ledger, &rows, at(60, 60)).invented, 1);
     }
 
     #[test]
     fn a_late_row_of_the_update_table_is_late_and_loses_nothing_by_itself() {
         let ledger = ledger(THREE);
-        let row = |seq: usize| Row {
+        let row = |seq: usize| LedgerRow {
             client: Some(0),
             seq: Some(seq as i64),
             chain: Some(ledger.client(0).unwrap()[seq - 1].chain),
         };
         let check = |seq: usize, expected: (u64, u64)| {
-            let rows = Rows { insert: None, update: Some(vec![row(seq)]) };
+            let rows = LedgerRows { insert: None, update: Some(vec![row(seq)]) };
             let found = found(&ledger, &rows, at(55, 58));
             assert_eq!((found.lost, found.late), expected, "{seq}");
         };
@@ -350,7 +351,7 @@ mod tests {
     }
 
     /// The ledger of a load, and when which of its transactions committed.
-    fn run(load: &[Vec<(u64, u64, u64, u8)>]) -> (Ledger, Vec<(u64, Seen)>) {
+    fn run(load: &[Vec<(u64, u64, u64, u8)>]) -> (Ledger, Vec<(u64, ReadRow)>) {
         let (mut lines, mut commits) = (String::new(), Vec::new());
         for (client, transactions) in (0..).zip(load) {
             let mut now = 0;
@@ -366,7 +367,7 @@ mod tests {
                 };
                 // Half of those of unknown outcome have happened.
                 if *fate > 1 || *fate == 1 && pause % 2 == 0 {
-                    commits.push((committed, Seen { client, seq }));
+                    commits.push((committed, ReadRow { client, seq }));
                 }
             }
             let (last, now) = (transactions.len(), now + 1);

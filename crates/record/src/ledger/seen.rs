@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::check::Row;
-use super::entry::Seen;
-use super::findings::{About, Anomaly, Findings};
+use super::check::LedgerRow;
+use super::entry::ReadRow;
+use super::findings::{About, LedgerAnomaly, LedgerFindings};
 use super::history::{Ledger, Reading};
 
 /// Holds the rows of the insert table to what the clients of a ledger have read: each row that one of them
 /// saw is still there.
-pub fn check_seen(ledger: &Ledger, rows: &[Row], findings: &mut Findings) {
-    let there: BTreeSet<Seen> = rows.iter().filter_map(seen_in).collect();
-    let mut first: BTreeMap<Seen, &Reading> = BTreeMap::new();
+pub fn check_seen(ledger: &Ledger, rows: &[LedgerRow], findings: &mut LedgerFindings) {
+    let there: BTreeSet<ReadRow> = rows.iter().filter_map(seen_in).collect();
+    let mut first: BTreeMap<ReadRow, &Reading> = BTreeMap::new();
     for reading in ledger.readings() {
         let known = first.entry(reading.seen).or_insert(reading);
         if reading.at < known.at {
@@ -21,15 +21,15 @@ pub fn check_seen(ledger: &Ledger, rows: &[Row], findings: &mut Findings) {
     findings.seen += first.len() as u64;
     for (seen, reading) in first.into_iter().filter(|(seen, _)| !there.contains(seen)) {
         let about = About { client: Some(seen.client), seq: seen.seq, at: reading.at };
-        findings.note(Anomaly::Vanished, about, || {
+        findings.note(LedgerAnomaly::Vanished, about, || {
             (format!("the row that client {} has read", reading.reader), "no such row".to_owned())
         });
     }
 }
 
-fn seen_in(row: &Row) -> Option<Seen> {
+fn seen_in(row: &LedgerRow) -> Option<ReadRow> {
     let client = u32::try_from(row.client?).ok()?;
-    Some(Seen { client, seq: u64::try_from(row.seq?).ok()? })
+    Some(ReadRow { client, seq: u64::try_from(row.seq?).ok()? })
 }
 
 #[cfg(test)]
@@ -41,13 +41,13 @@ mod tests {
         let check = |lines: &str, rows: &[(i64, i64)], expected: (u64, u64)| {
             let mut ledger = Ledger::default();
             ledger.add("0.ledger", format!("ledger 2 seed 1\n{lines}").as_bytes()).unwrap();
-            let row = |(client, seq): &(i64, i64)| Row {
+            let row = |(client, seq): &(i64, i64)| LedgerRow {
                 client: Some(*client),
                 seq: Some(*seq),
                 chain: None,
             };
-            let rows: Vec<Row> = rows.iter().map(row).collect();
-            let mut findings = Findings::default();
+            let rows: Vec<LedgerRow> = rows.iter().map(row).collect();
+            let mut findings = LedgerFindings::default();
             check_seen(&ledger, &rows, &mut findings);
             assert_eq!((findings.seen, findings.vanished), expected, "{lines} {rows:?}");
         };

@@ -19,36 +19,36 @@ fn file(clients: &[&str]) -> Vec<u8> {
         for letter in outcomes.chars() {
             seq += u64::from(!matches!(letter, 'l' | '!'));
             let mut write = |at: u64, what| {
-                Entry { client, seq, at: Moment(at * 1_000_000_000), what }.write(&mut text);
+                LedgerEntry { client, seq, at: Moment(at * 1_000_000_000), what }.write(&mut text);
             };
             if letter == 'l' {
-                write(seq * 10 + 6, What::Disconnected);
+                write(seq * 10 + 6, LedgerKnowledge::Disconnected);
                 continue;
             }
             if letter == '!' {
                 continue;
             }
-            write(seq * 10, What::Intended);
+            write(seq * 10, LedgerKnowledge::Intended);
             let mut wrote = |insert, update| {
-                write(seq * 10 + 5, What::Wrote(Wrote { insert, update }));
-                write(seq * 10 + 5, What::Acknowledged);
+                write(seq * 10 + 5, LedgerKnowledge::Wrote(LedgerWrite { insert, update }));
+                write(seq * 10 + 5, LedgerKnowledge::Acknowledged);
             };
             match letter {
                 'i' => wrote(1, false),
                 'p' => wrote(0, true),
                 '2' => wrote(2, true),
-                'n' => write(seq * 10 + 5, What::WroteNothing),
-                'a' => write(seq * 10 + 5, What::Acknowledged),
-                'w' => write(seq * 10 + 5, What::AcknowledgedAlone),
-                'f' => write(seq * 10 + 5, What::Failed(Some(*b"40001"))),
-                'e' => write(seq * 10 + 5, What::Failed(None)),
-                'u' => write(seq * 10 + 5, What::Unknown),
+                'n' => write(seq * 10 + 5, LedgerKnowledge::WroteNothing),
+                'a' => write(seq * 10 + 5, LedgerKnowledge::Acknowledged),
+                'w' => write(seq * 10 + 5, LedgerKnowledge::AcknowledgedAlone),
+                'f' => write(seq * 10 + 5, LedgerKnowledge::Failed(Some(*b"40001"))),
+                'e' => write(seq * 10 + 5, LedgerKnowledge::Failed(None)),
+                'u' => write(seq * 10 + 5, LedgerKnowledge::Unknown),
                 _ => {}
             }
         }
         if !outcomes.contains('!') {
             let at = Moment(seq * 10_000_000_000 + 9_000_000_000);
-            Entry { client, seq, at, what: What::Ended }.write(&mut text);
+            LedgerEntry { client, seq, at, what: LedgerKnowledge::Ended }.write(&mut text);
         }
     }
     text
@@ -61,12 +61,12 @@ fn ledger(clients: &[&str]) -> Ledger {
 }
 
 /// The row that a transaction of a client writes.
-fn row(ledger: &Ledger, client: u32, seq: u64) -> Row {
+fn row(ledger: &Ledger, client: u32, seq: u64) -> LedgerRow {
     let chain = ledger.client(client).unwrap()[seq as usize - 1].chain;
-    Row { client: Some(client.into()), seq: Some(seq as i64), chain: Some(chain) }
+    LedgerRow { client: Some(client.into()), seq: Some(seq as i64), chain: Some(chain) }
 }
 
-fn rows(ledger: &Ledger, of: &[(u32, &[u64])]) -> Vec<Row> {
+fn rows(ledger: &Ledger, of: &[(u32, &[u64])]) -> Vec<LedgerRow> {
     let of = of.iter().flat_map(|(client, seqs)| seqs.iter().map(|seq| (*client, *seq)));
     of.map(|(client, seq)| row(ledger, client, seq)).collect()
 }
@@ -76,8 +76,8 @@ fn seconds(s: u64) -> Moment {
 }
 
 /// Findings by kind: `lost 2, hole 1`.
-fn kinds(findings: &Findings) -> String {
-    let found = Anomaly::ALL.into_iter().filter(|anomaly| findings.count(*anomaly) > 0);
+fn kinds(findings: &LedgerFindings) -> String {
+    let found = LedgerAnomaly::ALL.into_iter().filter(|anomaly| findings.count(*anomaly) > 0);
     let found = found.map(|anomaly| format!("{} {}", anomaly.word(), findings.count(anomaly)));
     found.collect::<Vec<_>>().join(", ")
 }
@@ -86,7 +86,7 @@ fn kinds(findings: &Findings) -> String {
 fn every_anomaly_of_an_insert_table_is_found_and_nothing_else() {
     let check = |outcomes: &str, present: &[u64], expected: &str| {
         let ledger = ledger(&[outcomes]);
-        let rows = Rows { insert: Some(rows(&ledger, &[(0, present)])), update: None };
+        let rows = LedgerRows { insert: Some(rows(&ledger, &[(0, present)])), update: None };
         let findings = check(&ledger, &rows, &[]);
         assert_eq!(kinds(&findings), expected, "{outcomes} with {present:?}");
         let first = findings.examples.first().map(ToString::to_string);
@@ -114,7 +114,7 @@ fn what_a_transaction_did_not_write_is_not_lost() {
     let check = |outcomes: &str, inserted: &[u64], held: &[u64], expected: &str| {
         let ledger = ledger(&[outcomes]);
         let insert = Some(rows(&ledger, &[(0, inserted)]));
-        let rows = Rows { insert, update: Some(rows(&ledger, &[(0, held)])) };
+        let rows = LedgerRows { insert, update: Some(rows(&ledger, &[(0, held)])) };
         assert_eq!(
             kinds(&check(&ledger, &rows, &[])),
             expected,
@@ -145,8 +145,8 @@ fn a_client_that_is_cut_off_has_lost_what_it_was_told_and_invented_nothing() {
                  expected: (&str, u64, u64)| {
         let (all, ledger) = (ledger(clients), ledger(known).of_clients(0..clients.len() as u32));
         let held = inserted.iter().filter_map(|(client, seqs)| Some((*client, *seqs.last()?)));
-        let update: Vec<Row> = held.map(|(client, seq)| row(&all, client, seq)).collect();
-        let rows = Rows { insert: Some(rows(&all, inserted)), update: Some(update) };
+        let update: Vec<LedgerRow> = held.map(|(client, seq)| row(&all, client, seq)).collect();
+        let rows = LedgerRows { insert: Some(rows(&all, inserted)), update: Some(update) };
         let found = check(&ledger, &rows, &[]);
         let found = (kinds(&found), found.unjudged, found.unjudged_rows);
         assert_eq!(
@@ -171,7 +171,7 @@ fn a_client_that_is_cut_off_has_lost_what_it_was_told_and_invented_nothing() {
 fn every_anomaly_of_an_update_table_is_found_and_nothing_else() {
     let check = |outcomes: &str, held: &[u64], expected: &str| {
         let ledger = ledger(&[outcomes]);
-        let rows = Rows { insert: None, update: Some(rows(&ledger, &[(0, held)])) };
+        let rows = LedgerRows { insert: None, update: Some(rows(&ledger, &[(0, held)])) };
         assert_eq!(kinds(&check(&ledger, &rows, &[])), expected, "{outcomes} with {held:?}");
     };
     check("aaa", &[3], "");
@@ -192,8 +192,8 @@ fn rows_that_were_not_intended_or_with_another_value_are_found() {
     let all = rows(&ledger, &[(0, &[1, 2]), (1, &[1])]);
     let kinds_with = |client: Option<i64>, seq: Option<i64>, chain: Option<i64>| {
         let mut insert = all.clone();
-        insert.push(Row { client, seq, chain });
-        kinds(&check(&ledger, &Rows { insert: Some(insert), update: None }, &[]))
+        insert.push(LedgerRow { client, seq, chain });
+        kinds(&check(&ledger, &LedgerRows { insert: Some(insert), update: None }, &[]))
     };
     for (client, seq) in [(7, 1), (0, 3), (0, 0), (0, -1), (-1, 1), (1 << 33, 1)] {
         assert_eq!(kinds_with(Some(client), Some(seq), Some(5)), "invented 1", "{client} {seq}");
@@ -213,15 +213,15 @@ fn rows_that_were_not_intended_or_with_another_value_are_found() {
 #[test]
 fn rows_as_the_study_made_them_are_no_anomaly_of_an_update_table() {
     let ledger = ledger(&["uu", "a"]);
-    let blank = |client| Row { client: Some(client), seq: Some(0), chain: None };
+    let blank = |client| LedgerRow { client: Some(client), seq: Some(0), chain: None };
     let mut update = vec![blank(0), row(&ledger, 1, 1), blank(2)];
-    let findings = check(&ledger, &Rows { insert: None, update: Some(update.clone()) }, &[]);
+    let findings = check(&ledger, &LedgerRows { insert: None, update: Some(update.clone()) }, &[]);
     assert_eq!(kinds(&findings), "");
     update[1] = blank(1);
-    let findings = check(&ledger, &Rows { insert: None, update: Some(update.clone()) }, &[]);
+    let findings = check(&ledger, &LedgerRows { insert: None, update: Some(update.clone()) }, &[]);
     assert_eq!(kinds(&findings), "lost 1");
     update.push(blank(2));
-    let findings = check(&ledger, &Rows { insert: None, update: Some(update) }, &[]);
+    let findings = check(&ledger, &LedgerRows { insert: None, update: Some(update) }, &[]);
     assert_eq!(kinds(&findings), "lost 1, doubled 1");
 }
 
@@ -231,7 +231,7 @@ fn two_tables_must_end_alike() {
     let check = |first: &[u64], held: u64, expected: &str| {
         let insert = rows(&ledger, &[(0, first), (1, &[1, 2])]);
         let update = rows(&ledger, &[(0, &[held]), (1, &[2])]);
-        let rows = Rows { insert: Some(insert), update: Some(update) };
+        let rows = LedgerRows { insert: Some(insert), update: Some(update) };
         let findings = check(&ledger, &rows, &[]);
         assert_eq!(kinds(&findings), expected, "{first:?} and {held}");
     };
@@ -247,14 +247,14 @@ fn two_tables_must_end_alike() {
 #[test]
 fn a_loss_is_classed_by_who_acknowledged_it_and_measured() {
     let ledger = ledger(&["awaaaa", "aaa"]);
-    let rows = Rows { insert: Some(rows(&ledger, &[(0, &[1]), (1, &[1, 3])])), update: None };
+    let rows = LedgerRows { insert: Some(rows(&ledger, &[(0, &[1]), (1, &[1, 3])])), update: None };
     let findings = check(&ledger, &rows, &[]);
     assert_eq!((findings.acknowledged, findings.acknowledged_alone), (9, 1));
     assert_eq!((findings.lost, findings.lost_alone, findings.lost_max_run), (6, 1, 5));
     assert_eq!(findings.lost_span, Some((seconds(25), seconds(65))));
     // Transaction 4 is under way from 40 to 45 s, 5 from 50 to 55 s.
     let lost_alone = |from, until| {
-        let window = Exposure { from: seconds(from), until: seconds(until) };
+        let window = UncoveredCommits { from: seconds(from), until: seconds(until) };
         check(&ledger, &rows, &[window]).lost_alone
     };
     assert_eq!(lost_alone(44, 51), 3, "2 with its warning, 4 and 5");
@@ -266,7 +266,7 @@ fn a_loss_is_classed_by_who_acknowledged_it_and_measured() {
         "lost: client 0 seq 2 at 25.000000 s: expected what was acknowledged by the primary \
          alone, found no row in the insert table, the client's last there is 1"
     );
-    let of_one = check(&ledger.of_clients(1..2), &Rows::default(), &[]);
+    let of_one = check(&ledger.of_clients(1..2), &LedgerRows::default(), &[]);
     assert_eq!((of_one.intended, of_one.lost), (3, 0), "what writes no table loses nothing");
 }
 
@@ -289,8 +289,8 @@ fn the_longest_pause_is_one_of_all_clients_together() {
 #[test]
 fn only_the_first_examples_are_kept_and_all_are_counted() {
     let ledger = ledger(&["a".repeat(1_000).as_str()]);
-    let findings = check(&ledger, &Rows { insert: Some(Vec::new()), update: None }, &[]);
-    assert_eq!((findings.lost, findings.examples.len()), (1_000, Findings::EXAMPLES));
+    let findings = check(&ledger, &LedgerRows { insert: Some(Vec::new()), update: None }, &[]);
+    assert_eq!((findings.lost, findings.examples.len()), (1_000, LedgerFindings::EXAMPLES));
     let mut sum = findings.clone();
     sum.merge(&findings);
     assert_eq!((sum.lost, sum.intended, sum.lost_max_run), (2_000, 2_000, 1_000));
@@ -303,7 +303,7 @@ fn what_only_one_scan_gives_is_found() {
     let all = rows(&ledger, &[(0, &[1, 2, 3, 4])]);
     let check = |first: &[usize], second: &[usize], expected: u64| {
         let pick = |of: &[usize]| of.iter().map(|i| all[*i]).collect::<Vec<_>>();
-        let mut findings = Findings::default();
+        let mut findings = LedgerFindings::default();
         findings.compare_scans("log", &mut pick(first), &mut pick(second));
         assert_eq!(findings.scan_differences, expected, "{first:?} {second:?}");
     };
@@ -364,12 +364,12 @@ fn histories() -> impl Strategy<Value = Vec<String>> {
 
 /// Rows of a database after a crash that kept each client's first `kept` committed transactions:
 /// the acknowledged ones, and of the unknown ones those that `lucky` says.
-fn after_crash(ledger: &Ledger, kept: &[usize], lucky: u64) -> Rows {
+fn after_crash(ledger: &Ledger, kept: &[usize], lucky: u64) -> LedgerRows {
     let (mut insert, mut update) = (Vec::new(), Vec::new());
     for (client, history) in ledger.clients() {
         let committed = (1..).zip(history).filter(|(seq, transaction)| match transaction.outcome {
-            Outcome::Failed => false,
-            Outcome::Unknown => lucky >> ((seq + u64::from(client)) % 64) & 1 == 1,
+            LedgerOutcome::Failed => false,
+            LedgerOutcome::Unknown => lucky >> ((seq + u64::from(client)) % 64) & 1 == 1,
             _ => true,
         });
         let committed: Vec<u64> = committed.map(|(seq, _)| seq).collect();
@@ -378,7 +378,7 @@ fn after_crash(ledger: &Ledger, kept: &[usize], lucky: u64) -> Rows {
         insert.extend(kept.iter().map(|seq| row(ledger, client, *seq)));
         update.extend(kept.last().map(|seq| row(ledger, client, *seq)));
     }
-    Rows { insert: Some(insert), update: Some(update) }
+    LedgerRows { insert: Some(insert), update: Some(update) }
 }
 
 proptest! {
@@ -430,7 +430,7 @@ proptest! {
         let table = table.as_mut().unwrap();
         prop_assume!(!table.is_empty());
         let index = which.index(table.len());
-        let Row { client, seq, chain } = table[index];
+        let LedgerRow { client, seq, chain } = table[index];
         let transactions = ledger.client(client.unwrap() as u32).unwrap();
         let outcome = transactions[seq.unwrap() as usize - 1].outcome;
         match how {
@@ -443,7 +443,7 @@ proptest! {
             2 => table[index].seq = seq.map(|seq| seq.wrapping_add(by)),
             3 => table[index].client = client.map(|client| client.wrapping_add(by)),
             4 => table.push(table[index]),
-            _ => table.push(Row { client, seq: Some(1 + transactions.len() as i64), chain }),
+            _ => table.push(LedgerRow { client, seq: Some(1 + transactions.len() as i64), chain }),
         }
         prop_assert!(check(&ledger, &rows, &[]).anomalies() > 0);
     }
@@ -453,19 +453,19 @@ proptest! {
         client: u32, seq: u64, at: u64, kind in 0..7,
     ) {
         let what = [
-            What::Intended,
-            What::Acknowledged,
-            What::AcknowledgedAlone,
-            What::Failed(None),
-            What::Failed(Some(*b"XX000")),
-            What::Unknown,
-            What::Disconnected,
+            LedgerKnowledge::Intended,
+            LedgerKnowledge::Acknowledged,
+            LedgerKnowledge::AcknowledgedAlone,
+            LedgerKnowledge::Failed(None),
+            LedgerKnowledge::Failed(Some(*b"XX000")),
+            LedgerKnowledge::Unknown,
+            LedgerKnowledge::Disconnected,
         ][kind as usize];
-        let entry = Entry { client, seq, at: Moment(at), what };
+        let entry = LedgerEntry { client, seq, at: Moment(at), what };
         let mut line = Vec::new();
         entry.write(&mut line);
         let text = std::str::from_utf8(&line).unwrap();
-        prop_assert_eq!(super::entry::Entry::parse(text.trim_end_matches('\n')), Ok(entry));
+        prop_assert_eq!(super::entry::LedgerEntry::parse(text.trim_end_matches('\n')), Ok(entry));
     }
 
     #[test]
@@ -498,7 +498,7 @@ proptest! {
     #[test]
     fn the_chain_of_the_file_is_the_chain_of_the_client(history in "[aaawfeu]{1,40}") {
         let ledger = ledger(&[&history]);
-        let mut chain = Chain::new(SEED, 0);
+        let mut chain = HashChain::new(SEED, 0);
         for (index, (letter, read)) in history.chars().zip(ledger.client(0).unwrap()).enumerate() {
             let value = chain.value(index as u64 + 1);
             prop_assert_eq!(value, read.chain);

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use record::{FORMAT, Header, PlannedTrial, RunState};
-use spec::Folder;
+use record::{FORMAT, PlannedTrial, RecordHeader, RunState};
+use spec::StudyFolder;
 
 /// The first page of a run that has begun.
-pub(crate) fn header() -> Header {
-    Header {
+pub(crate) fn header() -> RecordHeader {
+    RecordHeader {
         format: FORMAT,
         pgrig: "0.1.0".to_owned(),
         study: "mine".to_owned(),
@@ -38,8 +38,8 @@ pub(crate) fn planned(number: usize) -> PlannedTrial {
     }
 }
 
-pub(crate) fn folder(is_private: bool) -> Folder {
+pub(crate) fn folder(is_private: bool) -> StudyFolder {
     let files = [("study.toml", "question = \"?\"\n"), ("sql/read.sql", "SELECT 1;\n")];
     let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
-    Folder { name: "mine".to_owned(), files: BTreeMap::from(files), is_private }
+    StudyFolder { name: "mine".to_owned(), files: BTreeMap::from(files), is_private }
 }

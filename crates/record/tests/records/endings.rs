@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use record::{Ending, Fault, Finished, Reader, Writer};
+use record::{AttemptEnding, FaultyParty, FinishedTrial, RecordReader, RecordWriter};
 
 /// An attempt that is done and in which nothing was measured.
-fn finished(number: usize) -> Finished {
+fn finished(number: usize) -> FinishedTrial {
     let trial = crate::common::planned(number).attempt(1);
     let (intervals, samples, marks, logs) = (Vec::new(), Vec::new(), Vec::new(), BTreeMap::new());
-    Finished { trial, intervals, samples, marks, logs }
+    FinishedTrial { trial, intervals, samples, marks, logs }
 }
 
 /// A run that was killed in the middle of a load has measured something unknown.
@@ -18,7 +18,8 @@ fn an_attempt_that_never_ended_is_filed_when_the_run_goes_on() {
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("mine");
     let writer =
-        Writer::create(&directory, crate::common::header(), &crate::common::folder(false)).unwrap();
+        RecordWriter::create(&directory, crate::common::header(), &crate::common::folder(false))
+            .unwrap();
     let trial = finished(1).trial;
     let ledger = writer.begin(&trial).unwrap();
     fs::write(ledger.join("0.ledger"), "ledger 2 seed 1\ni 0 1 5\n").unwrap();
@@ -26,12 +27,12 @@ fn an_attempt_that_never_ended_is_filed_when_the_run_goes_on() {
         let entries = fs::read_dir(directory.join("trials")).unwrap();
         entries.map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>()
     };
-    assert_eq!(Reader::open(&directory).unwrap().trials().len(), 0, "it has not ended");
+    assert_eq!(RecordReader::open(&directory).unwrap().trials().len(), 0, "it has not ended");
     drop(writer);
 
-    let writer = Writer::resume(&directory).unwrap();
+    let writer = RecordWriter::resume(&directory).unwrap();
     assert_eq!(names(), ["0001-plain-read"]);
-    let reader = Reader::open(&directory).unwrap();
+    let reader = RecordReader::open(&directory).unwrap();
     let ending = &reader.trials()[0].ending;
     assert!(ending.stays_open() && ending.is_open(), "{ending:?}");
     assert!(directory.join("trials/0001-plain-read/ledger/0.ledger").is_file());
@@ -52,9 +53,15 @@ fn an_attempt_that_never_ended_is_filed_when_the_run_goes_on() {
 
 #[test]
 fn an_ending_reads_as_it_was_written() {
-    for fault in [Fault::Server, Fault::Unknown, Fault::Study, Fault::Machine, Fault::Rig] {
-        let ending = Ending::failed(fault, "x");
+    for fault in [
+        FaultyParty::Server,
+        FaultyParty::Unknown,
+        FaultyParty::Study,
+        FaultyParty::Machine,
+        FaultyParty::Rig,
+    ] {
+        let ending = AttemptEnding::failed(fault, "x");
         let text = serde_json::to_string(&ending).unwrap();
-        assert_eq!(serde_json::from_str::<Ending>(&text).unwrap(), ending, "{text}");
+        assert_eq!(serde_json::from_str::<AttemptEnding>(&text).unwrap(), ending, "{text}");
     }
 }

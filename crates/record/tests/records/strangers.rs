@@ -7,13 +7,13 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use crate::common::{folder, header, planned};
-use record::{Ending, Finished, Reader, Writer};
+use record::{AttemptEnding, FinishedTrial, RecordReader, RecordWriter};
 
-fn finished() -> Finished {
+fn finished() -> FinishedTrial {
     let mut trial = planned(1).attempt(1);
-    trial.ending = Ending::Done;
+    trial.ending = AttemptEnding::Done;
     let logs = BTreeMap::from([("primary".to_owned(), "PANIC".to_owned())]);
-    Finished { trial, intervals: Vec::new(), samples: Vec::new(), marks: Vec::new(), logs }
+    FinishedTrial { trial, intervals: Vec::new(), samples: Vec::new(), marks: Vec::new(), logs }
 }
 
 fn make_fifo(path: &Path) {
@@ -57,10 +57,10 @@ fn what_leads_out_of_a_record_is_refused() {
     let check = |change: &dyn Fn(&Path), expected: &str| {
         let place = tempfile::tempdir().unwrap();
         let directory = place.path().join("mine");
-        let writer = Writer::create(&directory, header(), &folder(false)).unwrap();
+        let writer = RecordWriter::create(&directory, header(), &folder(false)).unwrap();
         writer.add(&finished()).unwrap();
         change(&directory);
-        let read = Reader::open(&directory).and_then(|reader| {
+        let read = RecordReader::open(&directory).and_then(|reader| {
             let trial = &reader.trials()[0];
             reader.intervals(trial, |_| 0)?;
             reader.samples(trial, |_| 0)?;
@@ -122,7 +122,7 @@ fn what_leads_out_of_a_record_is_refused() {
 fn what_is_written_into_a_record_follows_no_link() {
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("mine");
-    let mut writer = Writer::create(&directory, header(), &folder(false)).unwrap();
+    let mut writer = RecordWriter::create(&directory, header(), &folder(false)).unwrap();
     let precious = place.path().join("precious");
     fs::write(&precious, "precious").unwrap();
     for name in ["report.html", "report.html.tmp", "record.json.tmp"] {
@@ -132,7 +132,7 @@ fn what_is_written_into_a_record_follows_no_link() {
     writer.change_header(|header| header.notes.push("one".to_owned())).unwrap();
     assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
     assert!(directory.join("report.html").symlink_metadata().unwrap().is_file());
-    assert_eq!(Reader::open(&directory).unwrap().header().notes, ["one"]);
+    assert_eq!(RecordReader::open(&directory).unwrap().header().notes, ["one"]);
 }
 
 #[test]
@@ -150,7 +150,8 @@ fn a_copy_of_a_study_is_for_no_more_people_than_the_study() {
         set(&study.join("w.sql"), file_mode);
         set(&study, folder_mode);
         let folder = record::read_folder(&study).unwrap();
-        let writer = Writer::create_below(&place.path().join("runs"), header(), &folder).unwrap();
+        let writer =
+            RecordWriter::create_below(&place.path().join("runs"), header(), &folder).unwrap();
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
         let record = writer.directory();
         for path in [record.to_owned(), record.join("study/mine")] {

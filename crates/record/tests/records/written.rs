@@ -6,37 +6,40 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::planned;
-use record::comparison::{Background, Comparison, Look, Metric, Profile, Shown};
-use record::{
-    Counts, Ending, Fact, Fault, Finished, Header, Interval, Mark, MarkKind, Moment, Note,
-    NoteKind, Paired, Phase, PublishedWay, Reader, RunState, Sample, Series, Trial, VoidKind,
-    Window, WorkloadResult, Writer,
+use record::comparison::{
+    ComparedMetric, Comparison, CpuProfile, InterimLook, PairResults, SideBackgroundWork,
 };
-use spec::Folder;
-use stats::Latency;
+use record::{
+    AttemptEnding, ConnectionPhase, FaultyParty, FinishedTrial, LoadInterval, MachineFact,
+    MarkKind, MeasuredWindow, Moment, Note, NoteKind, PairingAttempt, PublishedWay, RatioSeries,
+    RecordHeader, RecordReader, RecordWriter, RunState, Sample, TimelineMark, TransactionCounts,
+    Trial, VoidKind, WorkloadResult,
+};
+use spec::StudyFolder;
+use stats::LatencyHistogram;
 
-fn header() -> Header {
-    let fact = |group: &str, name: &str, value: &str| Fact {
+fn header() -> RecordHeader {
+    let fact = |group: &str, name: &str, value: &str| MachineFact {
         group: group.to_owned(),
         name: name.to_owned(),
         value: value.to_owned(),
     };
     let facts = vec![fact("machine", "cores", "2"), fact("PostgreSQL", "version", "15.14")];
-    Header { facts, ..crate::common::header() }
+    RecordHeader { facts, ..crate::common::header() }
 }
 
-fn folder() -> Folder {
+fn folder() -> StudyFolder {
     crate::common::folder(false)
 }
 
-fn latency(values: &[u64]) -> Latency {
-    let mut latency = Latency::new();
+fn latency(values: &[u64]) -> LatencyHistogram {
+    let mut latency = LatencyHistogram::new();
     values.iter().for_each(|value| latency.record_ns(*value));
     latency
 }
 
-fn phase() -> Phase {
-    Phase {
+fn phase() -> ConnectionPhase {
+    ConnectionPhase {
         count: 8,
         failures: BTreeMap::from([("53300".to_owned(), 1)]),
         length_ns: 5_000_000,
@@ -45,8 +48,8 @@ fn phase() -> Phase {
     }
 }
 
-fn finished(number: usize, ending: Ending) -> Finished {
-    let counts = Counts { transactions: 3, ..Counts::default() };
+fn finished(number: usize, ending: AttemptEnding) -> FinishedTrial {
+    let counts = TransactionCounts { transactions: 3, ..TransactionCounts::default() };
     let workload = WorkloadResult {
         name: "read".to_owned(),
         clients: 8,
@@ -59,8 +62,8 @@ fn finished(number: usize, ending: Ending) -> Finished {
         statements: Vec::new(),
         per_client: vec![1, 2],
         per_client_good: Vec::new(),
-        served: Latency::new(),
-        unserved: Latency::new(),
+        served: LatencyHistogram::new(),
+        unserved: LatencyHistogram::new(),
         longest_wait_ns: 4_000_000,
         longest_wait_is_open: false,
         open: latency(&[]),
@@ -73,7 +76,7 @@ fn finished(number: usize, ending: Ending) -> Finished {
         started_at: "2026-11-21T10:00:01Z".to_owned(),
         began: Moment(1),
         ended: Moment(9_000_000_000),
-        window: Some(Window { load_began: Moment(2), open: Moment(3), close: Moment(4) }),
+        window: Some(MeasuredWindow { load_began: Moment(2), open: Moment(3), close: Moment(4) }),
         connecting: phase(),
         disconnecting: phase(),
         workloads: vec![workload],
@@ -84,7 +87,7 @@ fn finished(number: usize, ending: Ending) -> Finished {
         notes: vec![Note::new(NoteKind::Check, "one, two \"three\"")],
         ..planned.attempt(1)
     };
-    let interval = Interval {
+    let interval = LoadInterval {
         start: Moment(3),
         length_ns: 1_000_000_000,
         workload: 0,
@@ -93,7 +96,7 @@ fn finished(number: usize, ending: Ending) -> Finished {
         service: latency(&[1_000_000]),
         lag: latency(&[]),
         backlog: 0,
-        cycles: record::Cycles::default(),
+        cycles: record::BlockCycles::default(),
     };
     let sample = |label: &str, value: f64| Sample {
         at: Moment(u64::MAX),
@@ -102,14 +105,14 @@ fn finished(number: usize, ending: Ending) -> Finished {
         label: label.to_owned(),
         value,
     };
-    let mark = Mark {
+    let mark = TimelineMark {
         at: Moment(5),
         length_ns: 0,
         kind: MarkKind::ServerError,
         node: "primary".to_owned(),
         text: "FATAL: sorry,\n\"too many\" clients".to_owned(),
     };
-    Finished {
+    FinishedTrial {
         trial,
         intervals: vec![interval],
         samples: vec![sample("LWLock:WALWrite", 2.0), sample("", 0.1), sample("a,\"b\"\nc", -1e9)],
@@ -122,14 +125,14 @@ fn finished(number: usize, ending: Ending) -> Finished {
 fn what_is_written_is_what_is_read() {
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
-    let writer = Writer::create_below(&runs, header(), &folder()).unwrap();
+    let writer = RecordWriter::create_below(&runs, header(), &folder()).unwrap();
     assert!(writer.directory().ends_with("2026-11-21-mine-1"));
-    let other = Writer::create_below(&runs, header(), &folder()).unwrap();
+    let other = RecordWriter::create_below(&runs, header(), &folder()).unwrap();
     assert!(other.directory().ends_with("2026-11-21-mine-2"));
 
-    let written = finished(1, Ending::void(VoidKind::NotSteady, "not steady"));
+    let written = finished(1, AttemptEnding::void(VoidKind::NotSteady, "not steady"));
     writer.add(&written).unwrap();
-    let reader = Reader::open(writer.directory()).unwrap();
+    let reader = RecordReader::open(writer.directory()).unwrap();
     assert_eq!(reader.header(), &header());
     assert_eq!(reader.folder(), &folder());
     let trial = &reader.trials()[0];
@@ -139,15 +142,19 @@ fn what_is_written_is_what_is_read() {
     // Three significant digits are what a histogram keeps.
     let max_ns = trial.workloads[0].latency.quantile_ns(1.0).unwrap();
     assert!(max_ns.abs_diff(4_000_000) <= 4_000, "{max_ns}");
-    let Finished { intervals, samples, marks, logs, .. } = reader.whole(trial).unwrap();
+    let FinishedTrial { intervals, samples, marks, logs, .. } = reader.whole(trial).unwrap();
     assert_eq!((samples, marks, logs), (written.samples, written.marks, written.logs));
     assert_eq!(intervals[0].counts, written.intervals[0].counts);
     assert_eq!(intervals[0].latency.count(), 1);
 
-    let empty =
-        Finished { intervals: vec![], samples: vec![], marks: vec![], ..finished(2, Ending::Done) };
+    let empty = FinishedTrial {
+        intervals: vec![],
+        samples: vec![],
+        marks: vec![],
+        ..finished(2, AttemptEnding::Done)
+    };
     writer.add(&empty).unwrap();
-    let reader = Reader::open(writer.directory()).unwrap();
+    let reader = RecordReader::open(writer.directory()).unwrap();
     assert!(reader.whole(&reader.trials()[1]).unwrap().samples.is_empty());
 }
 
@@ -155,9 +162,9 @@ fn what_is_written_is_what_is_read() {
 fn an_interrupted_run_keeps_what_it_has_and_goes_on() {
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("mine");
-    let mut writer = Writer::create(&directory, header(), &folder()).unwrap();
-    writer.add(&finished(1, Ending::Done)).unwrap();
-    writer.add(&finished(2, Ending::failed(Fault::Server, "server gone"))).unwrap();
+    let mut writer = RecordWriter::create(&directory, header(), &folder()).unwrap();
+    writer.add(&finished(1, AttemptEnding::Done)).unwrap();
+    writer.add(&finished(2, AttemptEnding::failed(FaultyParty::Server, "server gone"))).unwrap();
     writer.change_header(|header| header.state = RunState::Interrupted).unwrap();
     drop(writer);
     // What a crash in the middle of a trial leaves behind.
@@ -165,35 +172,38 @@ fn an_interrupted_run_keeps_what_it_has_and_goes_on() {
     fs::create_dir(&half).unwrap();
     fs::write(half.join("trial.json"), "{\"number\": 3,").unwrap();
 
-    let reader = Reader::open(&directory).unwrap();
+    let reader = RecordReader::open(&directory).unwrap();
     assert_eq!(reader.trials().len(), 2);
-    let writer = Writer::resume(&directory).unwrap();
+    let writer = RecordWriter::resume(&directory).unwrap();
     assert!(!half.exists());
     assert_eq!(writer.header().state, RunState::Running);
     // A further attempt stands beside the one that broke, and no attempt is written twice.
-    let error = writer.add(&finished(2, Ending::Done)).unwrap_err().to_string();
+    let error = writer.add(&finished(2, AttemptEnding::Done)).unwrap_err().to_string();
     assert!(error.ends_with("an attempt is never replaced"), "{error}");
-    let mut again = finished(2, Ending::Done);
+    let mut again = finished(2, AttemptEnding::Done);
     again.trial.attempt = 2;
     writer.add(&again).unwrap();
-    let reader = Reader::open(&directory).unwrap();
+    let reader = RecordReader::open(&directory).unwrap();
     let attempts = reader.trials().iter().map(|trial| (trial.number, trial.attempt));
     assert_eq!(attempts.collect::<Vec<_>>(), [(1, 1), (2, 1), (2, 2)]);
-    assert_eq!(reader.trials()[1].ending, Ending::failed(Fault::Server, "server gone"));
-    assert_eq!(reader.trials()[2].ending, Ending::Done);
+    assert_eq!(
+        reader.trials()[1].ending,
+        AttemptEnding::failed(FaultyParty::Server, "server gone")
+    );
+    assert_eq!(reader.trials()[2].ending, AttemptEnding::Done);
 }
 
 #[test]
 fn a_directory_that_holds_something_is_not_overwritten() {
     let place = tempfile::tempdir().unwrap();
     fs::write(place.path().join("precious"), "").unwrap();
-    let error = Writer::create(place.path(), header(), &folder()).unwrap_err();
+    let error = RecordWriter::create(place.path(), header(), &folder()).unwrap_err();
     assert!(error.to_string().ends_with("the directory is not empty"), "{error}");
 }
 
 /// One message with its hint, the place replaced by DIR.
 fn opening(directory: &Path) -> String {
-    let error = Reader::open(directory).unwrap_err();
+    let error = RecordReader::open(directory).unwrap_err();
     let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
     format!("{error}{hint}").replace(&directory.display().to_string(), "DIR")
 }
@@ -202,7 +212,7 @@ fn opening(directory: &Path) -> String {
 fn every_pair_of_versions_reads_or_says_why_not() {
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("mine");
-    Writer::create(&directory, header(), &folder()).unwrap();
+    RecordWriter::create(&directory, header(), &folder()).unwrap();
     let path = directory.join("record.json");
     let ours = fs::read_to_string(&path).unwrap();
     let check = |text: String, expected: &str| {
@@ -239,7 +249,7 @@ fn every_pair_of_versions_reads_or_says_why_not() {
         ),
     );
     fs::write(&path, ours).unwrap();
-    assert!(Reader::open(&directory).is_ok());
+    assert!(RecordReader::open(&directory).is_ok());
 }
 
 #[test]
@@ -258,12 +268,12 @@ fn what_is_no_record_is_called_so() {
 fn a_damaged_file_is_named_with_its_line() {
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("mine");
-    let writer = Writer::create(&directory, header(), &folder()).unwrap();
-    writer.add(&finished(1, Ending::Done)).unwrap();
+    let writer = RecordWriter::create(&directory, header(), &folder()).unwrap();
+    writer.add(&finished(1, AttemptEnding::Done)).unwrap();
     let samples = directory.join("trials/0001-plain-read/samples.csv");
     let text = fs::read_to_string(&samples).unwrap();
     fs::write(&samples, text.replace("-1000000000", "much")).unwrap();
-    let reader = Reader::open(&directory).unwrap();
+    let reader = RecordReader::open(&directory).unwrap();
     let error = reader.samples(&reader.trials()[0], |_| 0).unwrap_err().to_string();
     assert!(error.contains("samples.csv line 4: "), "{error}");
 }
@@ -272,14 +282,14 @@ fn a_damaged_file_is_named_with_its_line() {
 fn a_page_that_cannot_be_written_leaves_the_one_before() {
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("mine");
-    let mut writer = Writer::create(&directory, header(), &folder()).unwrap();
-    writer.add(&finished(1, Ending::Done)).unwrap();
+    let mut writer = RecordWriter::create(&directory, header(), &folder()).unwrap();
+    writer.add(&finished(1, AttemptEnding::Done)).unwrap();
     // What stands in its place cannot be replaced.
     fs::create_dir(directory.join("record.json.tmp")).unwrap();
     let error = writer.change_header(|header| header.state = RunState::Done).unwrap_err();
     assert!(error.to_string().contains("record.json.tmp"), "{error}");
     assert_eq!(writer.header().state, RunState::Running);
-    let reader = Reader::open(&directory).unwrap();
+    let reader = RecordReader::open(&directory).unwrap();
     assert_eq!(reader.header().state, RunState::Running);
     assert_eq!(reader.trials().len(), 1);
 }
@@ -296,7 +306,7 @@ fn a_studys_folder_is_its_texts_and_nothing_else() {
     fs::write(study.join("sql/init.sql"), "SELECT 2;").unwrap();
     fs::write(study.join("photo.jpg"), [0xff, 0xd8]).unwrap();
     fs::write(study.join(".study.toml.swp"), "").unwrap();
-    Writer::create_below(&study.join("runs"), header(), &folder()).unwrap();
+    RecordWriter::create_below(&study.join("runs"), header(), &folder()).unwrap();
     let read = record::read_folder(&study.join("sql/..")).unwrap();
     assert_eq!(read.name, "mine");
     let names: Vec<&str> = read.files.keys().map(String::as_str).collect();
@@ -311,13 +321,13 @@ fn a_count_that_no_sum_holds_is_damage() {
     let check = |file: &str, count: &str| {
         let place = tempfile::tempdir().unwrap();
         let directory = place.path().join("mine");
-        let writer = Writer::create(&directory, header(), &folder()).unwrap();
-        writer.add(&finished(1, Ending::Done)).unwrap();
+        let writer = RecordWriter::create(&directory, header(), &folder()).unwrap();
+        writer.add(&finished(1, AttemptEnding::Done)).unwrap();
         let path = directory.join("trials/0001-plain-read").join(file);
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.contains(count), "{text}");
         fs::write(&path, text.replace(count, &format!("{count}{}", "0".repeat(18)))).unwrap();
-        let read = Reader::open(&directory);
+        let read = RecordReader::open(&directory);
         let read = read.and_then(|reader| reader.intervals(&reader.trials()[0], |_| 0));
         let error = read.unwrap_err().to_string();
         assert!(error.contains("a count is larger than any load can make it"), "{error}");
@@ -330,15 +340,15 @@ fn a_count_that_no_sum_holds_is_damage() {
 #[test]
 fn a_value_that_is_none_does_not_spoil_the_record() {
     let place = tempfile::tempdir().unwrap();
-    let writer = Writer::create(&place.path().join("mine"), header(), &folder()).unwrap();
-    let mut finished = finished(1, Ending::Done);
+    let writer = RecordWriter::create(&place.path().join("mine"), header(), &folder()).unwrap();
+    let mut finished = finished(1, AttemptEnding::Done);
     let scopes = BTreeMap::from([(String::new(), f64::NAN), ("read".to_owned(), f64::INFINITY)]);
     finished.trial.metrics.insert("jain".to_owned(), scopes);
     finished.trial.generator.busy_share_max = f64::NAN;
     finished.trial.workloads[0].published_way.seconds = f64::INFINITY;
     finished.samples[0].value = f64::NAN;
     writer.add(&finished).unwrap();
-    let reader = Reader::open(writer.directory()).unwrap();
+    let reader = RecordReader::open(writer.directory()).unwrap();
     let trial = &reader.trials()[0];
     assert!(!trial.metrics.contains_key("jain"));
     assert!(trial.metrics.contains_key("tps"));
@@ -347,9 +357,9 @@ fn a_value_that_is_none_does_not_spoil_the_record() {
 
 /// A histogram with something in every counter, in a few hundred bytes.
 fn dense() -> String {
-    let mut latency = Latency::new();
+    let mut latency = LatencyHistogram::new();
     let mut value: u64 = 1;
-    while value < Latency::LIMIT_NS {
+    while value < LatencyHistogram::LIMIT_NS {
         latency.record_ns(value);
         value += 1 << (value.ilog2() + 1).saturating_sub(11);
     }
@@ -361,11 +371,11 @@ fn what_takes_more_memory_than_any_run_is_refused_with_its_place() {
     let check = |file: &str, make: &dyn Fn(&str) -> String, what: &str| {
         let place = tempfile::tempdir().unwrap();
         let directory = place.path().join("mine");
-        let writer = Writer::create(&directory, header(), &folder()).unwrap();
-        writer.add(&finished(1, Ending::Done)).unwrap();
+        let writer = RecordWriter::create(&directory, header(), &folder()).unwrap();
+        writer.add(&finished(1, AttemptEnding::Done)).unwrap();
         let path = directory.join("trials/0001-plain-read").join(file);
         fs::write(&path, make(&fs::read_to_string(&path).unwrap())).unwrap();
-        let read = Reader::open(&directory).and_then(|reader| {
+        let read = RecordReader::open(&directory).and_then(|reader| {
             let trial = &reader.trials()[0];
             reader.intervals(trial, |_| 1_000)?;
             reader.samples(trial, |_| 100)?;
@@ -415,18 +425,18 @@ fn what_takes_more_memory_than_any_run_is_refused_with_its_place() {
 fn a_comparison_is_a_record_of_pairs() {
     let runs = tempfile::tempdir().unwrap();
     let comparison = Comparison { name: Some("selects".to_owned()), ..Comparison::default() };
-    let header = Header { comparison: Some(comparison), ..header() };
+    let header = RecordHeader { comparison: Some(comparison), ..header() };
     let folded = ["postgres;main 70\n", "postgres;main 80\n"].map(str::to_owned);
-    let ratios = BTreeMap::from([(Metric::Throughput, [0.9, 0.8, 1.0])]);
-    let look = Look {
+    let ratios = BTreeMap::from([(ComparedMetric::Throughput, [0.9, 0.8, 1.0])]);
+    let look = InterimLook {
         pairs: 4,
         seconds: 1.0,
         segment: Some(0.9),
         is_exchanged: true,
         ratios,
-        background: [Background { checkpoints: 1, ..Background::default() }; 2],
+        background: [SideBackgroundWork { checkpoints: 1, ..SideBackgroundWork::default() }; 2],
     };
-    let paired = Paired {
+    let paired = PairingAttempt {
         number: 1,
         attempt: 1,
         above: "B".to_owned(),
@@ -435,23 +445,23 @@ fn a_comparison_is_a_record_of_pairs() {
         below_scenario: None,
         axes: BTreeMap::new(),
         below_axes: None,
-        ending: Ending::Done,
+        ending: AttemptEnding::Done,
         started_at: "2026-11-21T10:00:01Z".to_owned(),
         began: Moment(1),
         ended: Moment(2),
         precision: 0.01,
-        series: vec![Series::new(Metric::Throughput, vec![9.0], vec![10.0])],
-        shown: Shown {
-            profile: Some(Profile { seconds: 60.0, folded }),
+        series: vec![RatioSeries::new(ComparedMetric::Throughput, vec![9.0], vec![10.0])],
+        shown: PairResults {
+            profile: Some(CpuProfile { seconds: 60.0, folded }),
             looks: vec![look],
-            ..Shown::default()
+            ..PairResults::default()
         },
     };
-    let writer = Writer::create_below(runs.path(), header.clone(), &folder()).unwrap();
+    let writer = RecordWriter::create_below(runs.path(), header.clone(), &folder()).unwrap();
     writer.add_pairs(&paired).unwrap();
     let directory = runs.path().join("2026-11-21-compare-1");
     assert_eq!(writer.directory(), directory);
-    let reader = Reader::open(&directory).unwrap();
+    let reader = RecordReader::open(&directory).unwrap();
     assert_eq!((reader.header(), reader.pairs()), (&header, &[paired][..]));
-    assert_eq!(Header::read(&directory).unwrap(), header);
+    assert_eq!(RecordHeader::read(&directory).unwrap(), header);
 }

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use terms::foreign::xml;
 
-use super::{CaseOutcome, Results};
+use super::{CaseOutcome, ExportedResults};
 
-impl Results {
+impl ExportedResults {
     /// One suite. A case that cannot be told is skipped, and one that must hold is an error then.
     pub fn junit(&self) -> String {
         let count = |outcome| self.cases.iter().filter(|case| case.outcome == outcome).count();
@@ -52,17 +52,17 @@ impl Results {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Case;
+    use super::super::JudgedCase;
     use super::*;
 
     #[test]
     fn a_suite_has_a_case_for_each_judgement() {
-        let case = |name: &str, outcome, text: &str| Case {
+        let case = |name: &str, outcome, text: &str| JudgedCase {
             name: name.to_owned(),
             outcome,
             text: text.to_owned(),
         };
-        let results = Results {
+        let results = ExportedResults {
             name: "compare".to_owned(),
             started_at: "2026-11-23T04:00:00Z".to_owned(),
             sides: vec!["A: as it is. B: jit off.".to_owned()],

@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 
 use terms::foreign::markdown;
 
-use super::{CaseOutcome, Results};
+use super::{CaseOutcome, ExportedResults};
 use crate::number;
 
 /// Rows of a table that a summary shows.
 const ROWS_MAX: usize = 60;
 
-impl Results {
+impl ExportedResults {
     /// The answer, what was judged, and the figures.
     pub fn summary(&self) -> String {
         let mut text = format!("### pgrig {}\n", markdown(&self.name));
@@ -60,23 +60,23 @@ impl Results {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Case, Measure};
+    use super::super::{JudgedCase, MeasuredFigure};
     use super::*;
 
     #[test]
     fn a_summary_shows_what_was_judged_and_measured() {
-        let results = Results {
+        let results = ExportedResults {
             name: "compare".to_owned(),
             started_at: String::new(),
             sides: vec!["A: as it is. B: index.sql.".to_owned()],
             harm: Vec::new(),
             answer: "B is slower.".to_owned(),
-            cases: vec![Case {
+            cases: vec![JudgedCase {
                 name: "throughput".to_owned(),
                 outcome: CaseOutcome::Failed,
                 text: "0.9 | worse".to_owned(),
             }],
-            figures: vec![Measure {
+            figures: vec![MeasuredFigure {
                 benchmark: "B ÷ A".to_owned(),
                 name: "throughput".to_owned(),
                 unit: String::new(),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use record::Witness;
+use record::WitnessPicture;
 
 /// Height of a transaction's row.
 const ROW: f64 = 34.0;
@@ -13,7 +13,7 @@ const RIGHT: f64 = 94.0;
 
 /// Each transaction is a bar from its beginning to its end, an arrow leads from each to the one that
 /// comes after it.
-pub(crate) fn cycle_plot(witness: &Witness) -> String {
+pub(crate) fn cycle_plot(witness: &WitnessPicture) -> String {
     let begun = witness.transactions.iter().map(|one| one.begun).min();
     // A witness without transactions has nothing to draw.
     let begun = begun.unwrap_or(0);
@@ -101,16 +101,21 @@ fn name(name: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use record::{Link, Seen};
+    use record::{PicturedTransaction, TransactionOrder};
 
     use super::*;
 
     #[test]
     fn bars_and_arrows_stand_where_time_says() {
-        let seen = |begun, ended| Seen { who: "<b>".to_owned(), did: vec![], begun, ended };
-        let link =
-            |from, to, name: &str| Link { from, to, name: name.to_owned(), why: String::new() };
-        let witness = Witness {
+        let seen =
+            |begun, ended| PicturedTransaction { who: "<b>".to_owned(), did: vec![], begun, ended };
+        let link = |from, to, name: &str| TransactionOrder {
+            from,
+            to,
+            name: name.to_owned(),
+            why: String::new(),
+        };
+        let witness = WitnessPicture {
             anomaly: "G-single".to_owned(),
             meaning: String::new(),
             transactions: vec![seen(1_000_000, Some(2_000_000)), seen(1_500_000, None)],

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use record::{Mark, MarkKind};
+use record::{MarkKind, TimelineMark};
 use spec::{Metric, metrics};
 
-use crate::evidence::{Evidence, Samples, Stretch};
+use crate::evidence::{ChartedTrial, Samples, Stretch};
 
 use super::{Grid, Panel, Series, Style, Timeline};
 
@@ -63,7 +63,7 @@ pub(crate) fn rank_waits<'t>(timelines: impl Iterator<Item = &'t mut Timeline>) 
 }
 
 /// Everything that can be drawn of a trial, top to bottom; a panel without data is left out.
-pub(super) fn panels(data: &Evidence, grid: &Grid) -> Vec<Panel> {
+pub(super) fn panels(data: &ChartedTrial, grid: &Grid) -> Vec<Panel> {
     let names = data.trial.workloads.iter().map(|workload| workload.name.as_str());
     let workloads: Vec<(usize, &str)> = names.enumerate().collect();
     let mut panels = Vec::new();
@@ -121,7 +121,10 @@ pub(super) fn panels(data: &Evidence, grid: &Grid) -> Vec<Panel> {
 
 /// Workloads that are drawn together: all of them, but each in a lane of its own where something was
 /// done to the servers. Commits that wait for a standby then stand beside those that do not.
-fn lanes<'w>(workloads: &'w [(usize, &'w str)], marks: &[Mark]) -> Vec<&'w [(usize, &'w str)]> {
+fn lanes<'w>(
+    workloads: &'w [(usize, &'w str)],
+    marks: &[TimelineMark],
+) -> Vec<&'w [(usize, &'w str)]> {
     let is_disturbed = marks.iter().any(|mark| mark.kind == MarkKind::Action);
     match is_disturbed && workloads.len() <= LANES_MAX {
         true => workloads.chunks(1).collect(),

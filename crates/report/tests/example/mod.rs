@@ -10,8 +10,8 @@ pub(crate) use trials::trials;
 
 use std::collections::BTreeMap;
 
-use record::{Fact, Finished, Header, PlannedTrial, RunState};
-use spec::{Folder, Profile, Study};
+use record::{FinishedTrial, MachineFact, PlannedTrial, RecordHeader, RunState};
+use spec::{Study, StudyFolder, StudyProfile};
 
 /// Rounds of the example.
 pub(crate) const ROUNDS: usize = 6;
@@ -114,14 +114,17 @@ pub(crate) fn study() -> Study {
         ("function.sql", "SELECT tpcb();\n"),
     ];
     let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
-    let folder =
-        Folder { name: "transfer".to_owned(), files: BTreeMap::from(files), is_private: false };
-    Study::parse(&folder, Profile::Quick).unwrap_or_else(|problems| panic!("{problems:?}"))
+    let folder = StudyFolder {
+        name: "transfer".to_owned(),
+        files: BTreeMap::from(files),
+        is_private: false,
+    };
+    Study::parse(&folder, StudyProfile::Quick).unwrap_or_else(|problems| panic!("{problems:?}"))
 }
 
 /// The first page of its record.
-pub(crate) fn header(study: &Study, trials: &[Finished]) -> Header {
-    let fact = |group: &str, name: &str, value: &str| Fact {
+pub(crate) fn header(study: &Study, trials: &[FinishedTrial]) -> RecordHeader {
+    let fact = |group: &str, name: &str, value: &str| MachineFact {
         group: group.to_owned(),
         name: name.to_owned(),
         value: value.to_owned(),
@@ -133,7 +136,7 @@ pub(crate) fn header(study: &Study, trials: &[Finished]) -> Header {
         scenario: finished.trial.scenario.clone(),
         axes: finished.trial.axes.clone(),
     });
-    Header {
+    RecordHeader {
         format: record::FORMAT,
         pgrig: "0.1.0".to_owned(),
         study: study.name.clone(),
@@ -178,27 +181,32 @@ pub(crate) fn nothing(write: impl FnOnce(&report::Report<'_>) -> String) -> Stri
 /// What becomes of the report of a run of a single round.
 pub(crate) fn one_round(write: impl FnOnce(&report::Report<'_>) -> String) -> String {
     let study = study();
-    let trials: Vec<Finished> = trials().into_iter().filter(|one| one.trial.round == 1).collect();
+    let trials: Vec<FinishedTrial> =
+        trials().into_iter().filter(|one| one.trial.round == 1).collect();
     let header = header(&study, &trials);
     write(&taken_up(&study, &header, trials))
 }
 
-fn taken_up<'a>(study: &'a Study, header: &'a Header, trials: Vec<Finished>) -> report::Report<'a> {
+fn taken_up<'a>(
+    study: &'a Study,
+    header: &'a RecordHeader,
+    trials: Vec<FinishedTrial>,
+) -> report::Report<'a> {
     let trials = trials.into_iter().map(Ok::<_, std::convert::Infallible>);
     let Ok(report) = report::Report::new(study, header, trials, &[]);
     report
 }
 
 /// The read-write trial of the first round as if it had been a single load.
-pub(crate) fn bench() -> report::Bench {
+pub(crate) fn bench() -> report::BenchReport {
     let mut trials = trials().into_iter();
     let made = trials.find(|made| made.trial.scenario == "read-write").expect("there is one");
-    let fact = Fact {
+    let fact = MachineFact {
         group: "PostgreSQL".to_owned(),
         name: "server".to_owned(),
         value: "15.10".to_owned(),
     };
-    report::Bench {
+    report::BenchReport {
         tail: None,
         command: "pgrig bench -f read-write.sql -c 8 -T 25 <bank>".to_owned(),
         words:
@@ -216,7 +224,7 @@ pub(crate) fn bench() -> report::Bench {
         samples: Vec::new(),
         marks: made.marks,
         facts: vec![fact],
-        search: Some(report::Search {
+        search: Some(report::SearchReport {
             axis: report::SearchAxis::Rate,
             goal: "p99 < 5ms".to_owned(),
             quantile: "p99".to_owned(),

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 
 use record::{
-    Counts, Finished, Interval, Mark, MarkKind, Moment, PlannedTrial, Sample, Trial, Window,
+    FinishedTrial, LoadInterval, MarkKind, MeasuredWindow, Moment, PlannedTrial, Sample,
+    TimelineMark, TransactionCounts, Trial,
 };
-use spec::{Folder, Profile, Study};
-use stats::{Latency, Prng};
+use spec::{Study, StudyFolder, StudyProfile};
+use stats::{LatencyHistogram, Prng};
 
 use super::trials::{latency, normal, phase};
 use super::{header, taken_up};
@@ -55,8 +56,8 @@ pub(crate) fn report(write: impl FnOnce(&report::Report<'_>) -> String) -> Strin
     let files = [("study.toml", STUDY), ("published.csv", PUBLISHED), ("on.sql", "SELECT 1;\n")];
     let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
     let folder =
-        Folder { name: "sweep".to_owned(), files: BTreeMap::from(files), is_private: false };
-    let study = Study::parse(&folder, Profile::Full).unwrap_or_else(|p| panic!("{p:?}"));
+        StudyFolder { name: "sweep".to_owned(), files: BTreeMap::from(files), is_private: false };
+    let study = Study::parse(&folder, StudyProfile::Full).unwrap_or_else(|p| panic!("{p:?}"));
     let mut prng = Prng::new(1);
     let mut trials = Vec::new();
     for round in 1..=3 {
@@ -75,7 +76,13 @@ pub(crate) fn report(write: impl FnOnce(&report::Report<'_>) -> String) -> Strin
     write(&taken_up(&study, &header, trials))
 }
 
-fn swept(variant: &str, clients: &str, round: usize, number: usize, prng: &mut Prng) -> Finished {
+fn swept(
+    variant: &str,
+    clients: &str,
+    round: usize,
+    number: usize,
+    prng: &mut Prng,
+) -> FinishedTrial {
     let n: f64 = clients.parse().expect("a number of clients");
     let collapse = if variant == "plain" { 300.0 } else { 4_000.0 };
     let tps = 9_000.0 * (n / (n + 4.0)) / (1.0 + n / collapse) * (1.0 + 0.03 * normal(prng));
@@ -84,13 +91,19 @@ fn swept(variant: &str, clients: &str, round: usize, number: usize, prng: &mut P
     let whole = |value: f64| BTreeMap::from([(String::new(), value)]);
     trial.metrics.insert("tps".to_owned(), whole(tps));
     trial.metrics.insert("latency_p99_ms".to_owned(), whole(n / tps * 4_000.0));
-    Finished { trial, intervals: vec![], samples: vec![], marks: vec![], logs: BTreeMap::new() }
+    FinishedTrial {
+        trial,
+        intervals: vec![],
+        samples: vec![],
+        marks: vec![],
+        logs: BTreeMap::new(),
+    }
 }
 
 /// Seconds that the trial takes: more than the page has cells for.
 const DEATH_S: u64 = 2_500;
 
-fn death(variant: &str, round: usize, number: usize, prng: &mut Prng) -> Finished {
+fn death(variant: &str, round: usize, number: usize, prng: &mut Prng) -> FinishedTrial {
     let mut trial = trial(variant, "death", BTreeMap::new(), round, number, prng);
     let began = trial.window.expect("it has one").load_began;
     let at = |second: u64| began.plus_ns(second * 1_000_000_000);
@@ -101,20 +114,20 @@ fn death(variant: &str, round: usize, number: usize, prng: &mut Prng) -> Finishe
         for workload in 0..2 {
             let stopped = dead && workload == 0;
             let transactions = if stopped { 0 } else { 4_000 + second % 7 * 40 };
-            let mut counts = Counts { transactions, ..Counts::default() };
+            let mut counts = TransactionCounts { transactions, ..TransactionCounts::default() };
             if second == 900 || second == 1_300 {
                 counts.errors.insert("08006".to_owned(), 4);
             }
-            intervals.push(Interval {
+            intervals.push(LoadInterval {
                 start: at(second),
                 length_ns: 1_000_000_000,
                 workload,
                 counts,
-                latency: if stopped { Latency::new() } else { typical.clone() },
-                service: Latency::new(),
-                lag: Latency::new(),
+                latency: if stopped { LatencyHistogram::new() } else { typical.clone() },
+                service: LatencyHistogram::new(),
+                lag: LatencyHistogram::new(),
                 backlog: 0,
-                ..Interval::default()
+                ..LoadInterval::default()
             });
         }
         let waiting = if dead { 4.0 } else { 1.0 };
@@ -126,7 +139,7 @@ fn death(variant: &str, round: usize, number: usize, prng: &mut Prng) -> Finishe
             value: waiting,
         });
     }
-    let mark = |second, kind, node: &str, text: &str| Mark {
+    let mark = |second, kind, node: &str, text: &str| TimelineMark {
         at: at(second),
         length_ns: 0,
         kind,
@@ -165,7 +178,7 @@ fn death(variant: &str, round: usize, number: usize, prng: &mut Prng) -> Finishe
             .notes
             .push(record::Note::new(record::NoteKind::Ledger, "lost: client 3 seq 17 at 901.2 s"));
     }
-    Finished { trial, intervals, samples, marks, logs: BTreeMap::new() }
+    FinishedTrial { trial, intervals, samples, marks, logs: BTreeMap::new() }
 }
 
 fn trial(
@@ -177,7 +190,7 @@ fn trial(
     prng: &mut Prng,
 ) -> Trial {
     let began = Moment(number as u64 * 3_000_000_000_000);
-    let window = Window {
+    let window = MeasuredWindow {
         load_began: began,
         open: began.plus_ns(20_000_000_000),
         close: began.plus_ns((DEATH_S - 10) * 1_000_000_000),

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use record::{
-    Counts, Ending, Finished, Generator, Interval, Mark, MarkKind, Moment, Phase, PlannedTrial,
-    PublishedWay, Sample, StatementResult, TimedAction, Trial, Window, WorkloadResult,
+    AttemptEnding, ConnectionPhase, FinishedTrial, GeneratorCost, LoadInterval, MarkKind,
+    MeasuredWindow, Moment, PlannedTrial, PublishedWay, Sample, StatementResult, TimedAction,
+    TimelineMark, TransactionCounts, Trial, WorkloadResult,
 };
-use stats::{Latency, Prng};
+use stats::{LatencyHistogram, Prng};
 
 use super::ROUNDS;
 
@@ -80,7 +81,7 @@ const WARMUP_S: u64 = 5;
 const WINDOW_S: u64 = 20;
 
 /// All trials in the order of execution. The fourth round's read-only trial is void.
-pub(crate) fn trials() -> Vec<Finished> {
+pub(crate) fn trials() -> Vec<FinishedTrial> {
     let mut prng = Prng::new(7141);
     let mut made = Vec::new();
     for round in 1..=ROUNDS {
@@ -99,7 +100,7 @@ pub(super) fn normal(prng: &mut Prng) -> f64 {
     (0..12).map(|_| prng.unit()).sum::<f64>() - 6.0
 }
 
-fn trial(shape: &Shape, number: usize, round: usize, prng: &mut Prng) -> Finished {
+fn trial(shape: &Shape, number: usize, round: usize, prng: &mut Prng) -> FinishedTrial {
     let began = Moment(number as u64 * 31_000_000_000);
     let load_began = began.plus_ns(1_200_000_000);
     let open = load_began.plus_ns(WARMUP_S * 1_000_000_000);
@@ -112,12 +113,12 @@ fn trial(shape: &Shape, number: usize, round: usize, prng: &mut Prng) -> Finishe
     let workload = workload(shape, factor, &intervals, prng);
     let tps = workload.counts.transactions as f64 / WINDOW_S as f64;
     let ending = if void {
-        Ending::void(
+        AttemptEnding::void(
             record::VoidKind::NotSteady,
             "throughput was not steady within 30 s of warm-up",
         )
     } else {
-        Ending::Done
+        AttemptEnding::Done
     };
     let total = workload.counts_total.transactions;
     let metrics = metrics(shape, tps, &workload.latency, factor, total, prng);
@@ -157,11 +158,11 @@ fn trial(shape: &Shape, number: usize, round: usize, prng: &mut Prng) -> Finishe
         started_at: format!("2026-11-21T14:{:02}:{:02}Z", number / 2, (number % 2) * 30),
         began,
         ended: close.plus_ns(800_000_000),
-        window: Some(Window { load_began, open, close }),
+        window: Some(MeasuredWindow { load_began, open, close }),
         connecting: phase(8, 12_000_000, prng),
         disconnecting: phase(8, 2_000_000, prng),
         workloads: vec![workload],
-        generator: Generator {
+        generator: GeneratorCost {
             processes: 2,
             lanes: 2,
             cpu_ns: (tps * 20.0 * 9_000.0) as u64,
@@ -178,7 +179,7 @@ fn trial(shape: &Shape, number: usize, round: usize, prng: &mut Prng) -> Finishe
     };
     let marks = marks(number, checkpoint_s, load_began, open, close);
     let samples = samples(shape, factor, load_began, prng);
-    Finished { trial, intervals, samples, marks, logs: BTreeMap::new() }
+    FinishedTrial { trial, intervals, samples, marks, logs: BTreeMap::new() }
 }
 
 /// What distinguishes one trial of a scenario from another.
@@ -189,7 +190,7 @@ struct Course {
     load_began: Moment,
 }
 
-fn intervals(shape: &Shape, course: &Course, prng: &mut Prng) -> Vec<Interval> {
+fn intervals(shape: &Shape, course: &Course, prng: &mut Prng) -> Vec<LoadInterval> {
     let Course { factor, void, checkpoint_s, load_began } = *course;
     let each = (0..WARMUP_S + WINDOW_S).map(|second| {
         let warm = 1.0 - 0.55 * (-(second as f64 + 0.3) / 1.1).exp();
@@ -198,24 +199,32 @@ fn intervals(shape: &Shape, course: &Course, prng: &mut Prng) -> Vec<Interval> {
         let wave = if void { 1.0 + 0.4 * (second as f64 / 2.0).sin() } else { 1.0 };
         let rate = shape.tps * factor * warm * slow * wave * (1.0 + 0.02 * normal(prng));
         let latency = latency(shape.latency_ms * factor / (warm * slow * wave), writing, 400, prng);
-        Interval {
+        LoadInterval {
             start: load_began.plus_ns(second * 1_000_000_000),
             length_ns: 1_000_000_000,
             workload: 0,
-            counts: Counts { transactions: rate.round() as u64, ..Counts::default() },
+            counts: TransactionCounts {
+                transactions: rate.round() as u64,
+                ..TransactionCounts::default()
+            },
             service: latency.clone(),
             latency,
-            lag: Latency::new(),
+            lag: LatencyHistogram::new(),
             backlog: 0,
-            ..Interval::default()
+            ..LoadInterval::default()
         }
     });
     each.collect()
 }
 
-fn workload(shape: &Shape, factor: f64, intervals: &[Interval], prng: &mut Prng) -> WorkloadResult {
+fn workload(
+    shape: &Shape,
+    factor: f64,
+    intervals: &[LoadInterval],
+    prng: &mut Prng,
+) -> WorkloadResult {
     let (mut latency, mut counts, mut counts_total) =
-        (Latency::new(), Counts::default(), Counts::default());
+        (LatencyHistogram::new(), TransactionCounts::default(), TransactionCounts::default());
     for (second, interval) in intervals.iter().enumerate() {
         if second as u64 >= WARMUP_S {
             latency.merge(&interval.latency);
@@ -230,15 +239,15 @@ fn workload(shape: &Shape, factor: f64, intervals: &[Interval], prng: &mut Prng)
         counts,
         unknown: 0,
         service: latency.clone(),
-        lag: Latency::new(),
+        lag: LatencyHistogram::new(),
         statements: statements(shape, factor, prng),
         per_client: (0..8).map(|_| (each * (1.0 + 0.01 * normal(prng))) as u64).collect(),
         per_client_good: Vec::new(),
-        served: Latency::new(),
-        unserved: Latency::new(),
+        served: LatencyHistogram::new(),
+        unserved: LatencyHistogram::new(),
         longest_wait_ns: latency.max_ns().unwrap_or(0),
         longest_wait_is_open: false,
-        open: Latency::new(),
+        open: LatencyHistogram::new(),
         never_started: 0,
         latency,
         published_way: PublishedWay {
@@ -249,8 +258,13 @@ fn workload(shape: &Shape, factor: f64, intervals: &[Interval], prng: &mut Prng)
     }
 }
 
-pub(super) fn latency(typical_ms: f64, stalled: bool, count: usize, prng: &mut Prng) -> Latency {
-    let mut latency = Latency::new();
+pub(super) fn latency(
+    typical_ms: f64,
+    stalled: bool,
+    count: usize,
+    prng: &mut Prng,
+) -> LatencyHistogram {
+    let mut latency = LatencyHistogram::new();
     for _ in 0..count {
         let tail = if prng.unit() < 0.02 { 2.0 + 4.0 * prng.unit() } else { 1.0 };
         let stall = if stalled && prng.unit() < 0.03 { 9.0 } else { 1.0 };
@@ -272,16 +286,16 @@ fn statements(shape: &Shape, factor: f64, prng: &mut Prng) -> Vec<StatementResul
     each.collect()
 }
 
-pub(super) fn phase(count: u64, length_ns: u64, prng: &mut Prng) -> Phase {
+pub(super) fn phase(count: u64, length_ns: u64, prng: &mut Prng) -> ConnectionPhase {
     let latency = latency(length_ns as f64 / 1e6 / 3.0, false, count as usize, prng);
     let generator_cpu_ns = length_ns / 4;
-    Phase { count, failures: BTreeMap::new(), length_ns, latency, generator_cpu_ns }
+    ConnectionPhase { count, failures: BTreeMap::new(), length_ns, latency, generator_cpu_ns }
 }
 
 fn metrics(
     shape: &Shape,
     tps: f64,
-    window: &Latency,
+    window: &LatencyHistogram,
     factor: f64,
     transactions: u64,
     prng: &mut Prng,
@@ -323,8 +337,8 @@ fn marks(
     load_began: Moment,
     open: Moment,
     close: Moment,
-) -> Vec<Mark> {
-    let mark = |at, length_ns, kind, node: &str, text: &str| Mark {
+) -> Vec<TimelineMark> {
+    let mark = |at, length_ns, kind, node: &str, text: &str| TimelineMark {
         at,
         length_ns,
         kind,

@@ -3,9 +3,9 @@
 use std::cmp::Ordering::{self, Equal, Greater, Less};
 
 use super::{Expr, Function, Op};
-use crate::names::Slot;
+use crate::names::VariableSlot;
 use crate::number::fixed;
-use crate::prng::Prng;
+use crate::prng::Xoroshiro128;
 use crate::value::Value;
 use crate::variables::{self, Variables};
 use crate::{distribution, hash};
@@ -66,7 +66,7 @@ impl Expr {
     pub fn eval(
         &self,
         variables: &Variables,
-        prng: &mut Prng,
+        prng: &mut Xoroshiro128,
         debug: &mut dyn FnMut(&str),
     ) -> Result<Value, EvalError> {
         // The two commonest forms need no stack.
@@ -86,7 +86,7 @@ impl Expr {
         &self,
         stack: &mut [Value],
         variables: &Variables,
-        prng: &mut Prng,
+        prng: &mut Xoroshiro128,
         debug: &mut dyn FnMut(&str),
     ) -> Evaluated {
         let mut top = 0;
@@ -135,7 +135,7 @@ impl Expr {
         Ok(stack[0])
     }
 
-    fn variable(&self, slot: Slot, all: &Variables) -> Evaluated {
+    fn variable(&self, slot: VariableSlot, all: &Variables) -> Evaluated {
         all.value(slot).ok_or_else(|| match all.text(slot) {
             Some(text) if variables::is_integer(text) => {
                 EvalError::IntegerVariable(String::from_utf8_lossy(text).into())
@@ -152,7 +152,7 @@ impl Expr {
 fn call(
     function: Function,
     arguments: &[Value],
-    prng: &mut Prng,
+    prng: &mut Xoroshiro128,
     debug: &mut dyn FnMut(&str),
 ) -> Evaluated {
     match function {
@@ -260,7 +260,7 @@ fn bitwise(function: Function, arguments: &[Value]) -> Evaluated {
     }))
 }
 
-fn random(function: Function, arguments: &[Value], prng: &mut Prng) -> Evaluated {
+fn random(function: Function, arguments: &[Value], prng: &mut Xoroshiro128) -> Evaluated {
     let (min, max) = (int_of(arguments[0])?, int_of(arguments[1])?);
     if min > max {
         return Err(EvalError::EmptyRange);

@@ -14,7 +14,7 @@ pub use eval::EvalError;
 pub(crate) use function::Function;
 pub(crate) use parse::{Source, parse};
 
-use crate::names::{Names, Slot};
+use crate::names::{VariableNames, VariableSlot};
 use crate::value::Value;
 
 /// Most arguments that a function may have.
@@ -29,7 +29,7 @@ pub struct Expr {
     /// The highest the stack gets.
     depth: usize,
     /// Names of the variables that are read, for messages.
-    names: Box<[(Slot, Box<str>)]>,
+    names: Box<[(VariableSlot, Box<str>)]>,
 }
 
 /// One step on the stack machine. Jumps are relative to the next op, so that a run of ops can be
@@ -39,7 +39,7 @@ pub(crate) enum Op {
     /// Push.
     Constant(Value),
     /// Push the variable's value.
-    Variable(Slot),
+    Variable(VariableSlot),
     /// Replace that many values on top by the function's result.
     Call(Function, u8),
     /// The left side of AND: false and NULL decide and skip the right side.
@@ -58,8 +58,8 @@ pub(crate) enum Op {
 
 impl Expr {
     /// An expression of ops that are known to leave exactly one value.
-    pub(crate) fn new(ops: Vec<Op>, names: &Names) -> Expr {
-        let mut read: Vec<Slot> = ops
+    pub(crate) fn new(ops: Vec<Op>, names: &VariableNames) -> Expr {
+        let mut read: Vec<VariableSlot> = ops
             .iter()
             .filter_map(|op| match op {
                 Op::Variable(slot) => Some(*slot),
@@ -76,11 +76,11 @@ impl Expr {
     }
 
     /// The variables that the expression reads.
-    pub fn variables(&self) -> impl Iterator<Item = Slot> {
+    pub fn variables(&self) -> impl Iterator<Item = VariableSlot> {
         self.names.iter().map(|(slot, _)| *slot)
     }
 
-    fn name(&self, slot: Slot) -> &str {
+    fn name(&self, slot: VariableSlot) -> &str {
         self.names.iter().find(|(read, _)| *read == slot).map_or("?", |(_, name)| name)
     }
 }

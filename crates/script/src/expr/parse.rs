@@ -11,7 +11,7 @@ use super::token::{self, Keyword, Symbol, Token};
 use super::{Expr, MAX_ARGUMENTS, MAX_NESTING, Op};
 use crate::error::{Location, ParseError};
 use crate::hint::did_you_mean;
-use crate::names::{Names, Slot};
+use crate::names::{VariableNames, VariableSlot};
 use crate::value::Value;
 
 /// The text that an expression stands in.
@@ -27,7 +27,7 @@ pub(crate) struct Source<'a> {
 pub(crate) fn parse(
     source: Source<'_>,
     at: usize,
-    names: &mut Names,
+    names: &mut VariableNames,
 ) -> Result<(Expr, usize), ParseError> {
     let mut parser = Parser { source, names, ops: Vec::new(), at, peeked: None, nesting: 0 };
     parser.expression(Level::Or)?;
@@ -86,7 +86,7 @@ enum Infix {
 
 struct Parser<'a> {
     source: Source<'a>,
-    names: &'a mut Names,
+    names: &'a mut VariableNames,
     ops: Vec<Op>,
     at: usize,
     peeked: Option<(Token, Range<usize>)>,
@@ -309,7 +309,7 @@ impl Parser<'_> {
             return Err(self.error(message, Some(signature.name), &closing).with_hint(hint));
         }
         if seeds == 1 {
-            self.ops.push(Op::Variable(Slot::DEFAULT_SEED));
+            self.ops.push(Op::Variable(VariableSlot::DEFAULT_SEED));
         }
         self.ops.push(Op::Call(signature.function, (arguments + seeds) as u8));
         Ok(())

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
-use script::{Names, Script, Syntax};
+use script::{ParsedScript, ScriptSyntax, VariableNames};
 
 use crate::support::{self, Postgres};
 use crate::{ours, theirs};
@@ -224,8 +224,9 @@ fn expression() -> impl Strategy<Value = String> {
         ]
     })
     .prop_filter("comparisons do not chain", |text| {
-        let mut names = Names::new();
-        Script::parse("t", format!("\\set v {text}"), Syntax::Pgbench, &mut names).is_ok()
+        let mut names = VariableNames::new();
+        ParsedScript::parse("t", format!("\\set v {text}"), ScriptSyntax::Pgbench, &mut names)
+            .is_ok()
     })
 }
 

@@ -17,7 +17,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
-use script::{Names, Protocol, Script, Seeds, Syntax};
+use script::{ParsedScript, Protocol, RandomSeeds, ScriptSyntax, VariableNames};
 use support::session::{self, Done};
 
 /// Run `text` once with one client through pgbench.
@@ -31,10 +31,10 @@ fn theirs(directory: &Path, text: &str, seed: u64, options: &[&str]) -> Output {
 
 /// Run `text` once with the first client of seed `seed` here.
 fn ours(text: &str, seed: u64, defines: &[(&str, &str)]) -> Done {
-    let mut names = Names::new();
-    let script = Script::parse("t.sql", text, Syntax::Pgbench, &mut names)
+    let mut names = VariableNames::new();
+    let script = ParsedScript::parse("t.sql", text, ScriptSyntax::Pgbench, &mut names)
         .unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let seeds = Seeds::new(seed, 1, 1, None);
+    let seeds = RandomSeeds::new(seed, 1, 1, None);
     let mut variables = session::startup(&names, 0, seed, seeds.default_seed);
     for (name, value) in defines {
         variables.set_text(names.intern(name), value);

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use script::{Names, Script, Syntax};
+use script::{ParsedScript, ScriptSyntax, VariableNames};
 
 use crate::support::{self, listener::Listener};
 
@@ -12,8 +12,8 @@ fn same_complaint(listener: &Listener, text: &str) {
     fs::write(&file, text).unwrap();
     let mut command = support::pgbench(listener.directory());
     let output = support::finish(command.args(["-t1", "-f", "t.sql"]));
-    let mut names = Names::new();
-    let here = Script::parse("t.sql", text, Syntax::Pgbench, &mut names).err();
+    let mut names = VariableNames::new();
+    let here = ParsedScript::parse("t.sql", text, ScriptSyntax::Pgbench, &mut names).err();
     let here = here.map(|error| error.to_string());
     assert_eq!(here, support::first_error(&output), "{text:?}");
     assert!(here.is_some(), "{text:?} is no mistake");
@@ -122,7 +122,7 @@ fn mistakes_are_told_in_the_same_words() {
 #[test]
 fn builtin_scripts_are_the_same() {
     let listener = Listener::start();
-    for builtin in &script::Builtin::ALL {
+    for builtin in &script::BuiltinScript::ALL {
         let mut command = support::pgbench(listener.directory());
         let output = support::finish(command.arg(format!("--show-script={}", builtin.name)));
         assert_eq!(String::from_utf8_lossy(&output.stderr), builtin.show());
@@ -131,11 +131,11 @@ fn builtin_scripts_are_the_same() {
         let mut command = support::pgbench(listener.directory());
         let output = support::finish(command.args(["-b", option]));
         let here = match option {
-            "list" => script::Builtin::list(),
+            "list" => script::BuiltinScript::list(),
             name => format!(
                 "pgbench: error: {}\n{}",
-                script::Builtin::find(name).unwrap_err(),
-                script::Builtin::list()
+                script::BuiltinScript::find(name).unwrap_err(),
+                script::BuiltinScript::list()
             ),
         };
         assert_eq!(String::from_utf8_lossy(&output.stderr), here);
@@ -150,13 +150,13 @@ fn options_are_refused_in_the_same_words() {
             .unwrap_or_default()
     };
     for define in ["=5", "a", "a=", "1a=5", "a-b=5"] {
-        let here = script::Define::parse(define).unwrap_err().to_string();
+        let here = script::DefinedVariable::parse(define).unwrap_err().to_string();
         assert_eq!(here, there(&["-D", define]));
     }
     for weight in
         ["select-only@", "select-only@x", "select-only@-1", "select-only@2147483648", "s@1 "]
     {
-        let here = script::Weighted::parse(weight).unwrap_err().to_string();
+        let here = script::ScriptWeight::parse(weight).unwrap_err().to_string();
         assert_eq!(here, there(&["-b", weight]));
     }
     for seed in ["x", "1x", "rand ", "", "-", "18446744073709551616", "-99999999999999999999"] {

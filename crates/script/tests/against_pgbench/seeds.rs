@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use script::{Names, Protocol, Script, Seeds, Syntax};
+use script::{ParsedScript, Protocol, RandomSeeds, ScriptSyntax, VariableNames};
 
 use crate::support::{self, Postgres, session};
 
@@ -20,9 +20,9 @@ fn a_seed_gives_every_client_its_numbers() {
         let output = support::finish(command.args(["-j1", "-t3", "-f"]).arg(file.path()));
         let mut there = support::debugged(&output);
 
-        let mut names = Names::new();
-        let script = Script::parse("t", text, Syntax::Pgbench, &mut names).unwrap();
-        let seeds = Seeds::new(seed, clients, 1, None);
+        let mut names = VariableNames::new();
+        let script = ParsedScript::parse("t", text, ScriptSyntax::Pgbench, &mut names).unwrap();
+        let seeds = RandomSeeds::new(seed, clients, 1, None);
         let mut here = Vec::new();
         for (client, prng) in seeds.clients.iter().enumerate() {
             let mut prng = prng.clone();
@@ -55,8 +55,8 @@ fn a_seed_gives_every_thread_its_numbers() {
     let logs = logs(directory.path(), &[&rate[..], &["-f", a, "-f", b, "-f", c]].concat());
     assert_eq!(logs.len(), 2, "a log for each thread");
 
-    let seeds = Seeds::new(99, 2, 2, None);
-    let weights = script::Weights::new([1, 0, 3]).unwrap();
+    let seeds = RandomSeeds::new(99, 2, 2, None);
+    let weights = script::WeightTable::new([1, 0, 3]).unwrap();
     for rows in logs {
         // Thread 0 has client 0, thread 1 has client 1.
         let thread = &seeds.threads[rows[0][0] as usize];
@@ -91,7 +91,7 @@ fn a_seed_gives_the_sample() {
     let script = script.display().to_string();
     let options = ["--random-seed=5", "-c1", "-j1", "-t200", "--sampling-rate=0.3", "-f", &script];
     let there: Vec<i64> = logs(directory.path(), &options)[0].iter().map(|row| row[1]).collect();
-    let mut sample = Seeds::new(5, 1, 1, None).threads[0].sample.clone();
+    let mut sample = RandomSeeds::new(5, 1, 1, None).threads[0].sample.clone();
     let here: Vec<i64> = (1..=200).filter(|_| sample.double() <= 0.3).collect();
     assert_eq!(here, there);
 }

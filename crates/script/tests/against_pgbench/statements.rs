@@ -5,7 +5,7 @@ use std::fs;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
-use script::{Names, Protocol, Script, Seeds, Syntax};
+use script::{ParsedScript, Protocol, RandomSeeds, ScriptSyntax, VariableNames};
 
 use crate::support::{self, listener::Listener, session};
 
@@ -13,8 +13,8 @@ use crate::support::{self, listener::Listener, session};
 fn same_statements(listener: &Listener, text: &[u8], protocol: Protocol) {
     let file = listener.directory().join("t.sql");
     fs::write(&file, text).unwrap();
-    let mut names = Names::new();
-    let Ok(script) = Script::parse("t.sql", text, Syntax::Pgbench, &mut names) else {
+    let mut names = VariableNames::new();
+    let Ok(script) = ParsedScript::parse("t.sql", text, ScriptSyntax::Pgbench, &mut names) else {
         return;
     };
     // pgbench reads past the end of SQL that ends in a variable or a colon.
@@ -44,10 +44,12 @@ fn same_statements(listener: &Listener, text: &[u8], protocol: Protocol) {
     ]);
     let output = support::finish(&mut command);
     let there = listener.heard();
-    let mut variables = session::startup(&names, 0, 1, Seeds::new(1, 1, 1, None).default_seed);
+    let mut variables =
+        session::startup(&names, 0, 1, RandomSeeds::new(1, 1, 1, None).default_seed);
     variables.set_text(names.intern("x"), "one");
     variables.set_text(names.intern("y"), "2");
-    let done = session::run(&script, protocol, &mut variables, &mut script::Prng::from_seed(1));
+    let done =
+        session::run(&script, protocol, &mut variables, &mut script::Xoroshiro128::from_seed(1));
     let show = |statements: &[support::listener::Statement]| -> Vec<String> {
         statements
             .iter()
@@ -223,7 +225,9 @@ fn commands_are_listed_alike() {
         .map(|line| line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit()))
         .map(|line| line.trim_start_matches(' '))
         .collect();
-    let script = Script::parse("t.sql", &text, Syntax::Pgbench, &mut Names::new()).unwrap();
+    let script =
+        ParsedScript::parse("t.sql", &text, ScriptSyntax::Pgbench, &mut VariableNames::new())
+            .unwrap();
     let here: Vec<&str> =
         script.commands.iter().flat_map(|command| command.source.split('\n')).collect();
     assert_eq!(here, there[..here.len()]);

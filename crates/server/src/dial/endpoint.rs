@@ -11,15 +11,15 @@ use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt,
 };
 
-use wire::conninfo::{Host, Keepalives};
+use wire::conninfo::{ConninfoHost, Keepalives};
 
 use super::socket::without_errno;
 
 /// One address of one host.
 #[derive(Clone, Debug)]
-pub struct Endpoint {
+pub struct ServerEndpoint {
     address: Address,
-    host: Arc<Host>,
+    host: Arc<ConninfoHost>,
     keepalives: Keepalives,
 }
 
@@ -41,10 +41,10 @@ pub enum SocketOpening {
     Unresolved(String),
 }
 
-impl Endpoint {
+impl ServerEndpoint {
     /// Every address of `host`, whose name is looked up here. A name without an address is one
     /// endpoint that cannot be opened.
-    pub fn resolve(host: &Host, keepalives: Keepalives) -> Vec<Self> {
+    pub fn resolve(host: &ConninfoHost, keepalives: Keepalives) -> Vec<Self> {
         let addresses = match host.network_name() {
             Some(name) => tcp_addresses(name, host.port),
             None => {
@@ -53,7 +53,7 @@ impl Endpoint {
             }
         };
         let host = Arc::new(host.clone());
-        let endpoint = |address| Endpoint { address, host: Arc::clone(&host), keepalives };
+        let endpoint = |address| ServerEndpoint { address, host: Arc::clone(&host), keepalives };
         addresses.into_iter().map(endpoint).collect()
     }
 
@@ -71,7 +71,7 @@ impl Endpoint {
     }
 
     /// The host that it belongs to.
-    pub fn host(&self) -> &Host {
+    pub fn host(&self) -> &ConninfoHost {
         &self.host
     }
 

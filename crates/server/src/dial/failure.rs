@@ -5,7 +5,7 @@ use wire::startup::{ConnectionLimit, Login, StartupError};
 
 /// The reason why no server of a route let a client in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Failure {
+pub struct RouteFailure {
     /// Every attempt and why it failed, in libpq's words.
     pub message: String,
     /// SQLSTATE of the first attempt whose server gave one.
@@ -42,16 +42,16 @@ impl ReachedLimit {
     }
 }
 
-impl Failure {
+impl RouteFailure {
     /// A failure of which only the message is known.
     pub(super) fn new(message: impl Into<String>) -> Self {
-        Failure { message: message.into(), ..Failure::default() }
+        RouteFailure { message: message.into(), ..RouteFailure::default() }
     }
 
     /// This failure and the one of the next attempt. Every attempt is told, as by libpq; the first one
     /// with a cause decides what is counted and what to do.
-    pub(super) fn followed_by(self, next: Failure) -> Failure {
-        Failure {
+    pub(super) fn followed_by(self, next: RouteFailure) -> RouteFailure {
+        RouteFailure {
             message: format!("{}\n{}", self.message, next.message),
             sqlstate: self.sqlstate.or(next.sqlstate),
             limit: self.limit.or(next.limit),
@@ -62,10 +62,10 @@ impl Failure {
     }
 }
 
-impl std::fmt::Display for Failure {
+impl std::fmt::Display for RouteFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for RouteFailure {}

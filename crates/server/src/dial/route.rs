@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use rustls::{ClientConfig, pki_types::ServerName};
 use wire::{
-    conninfo::{ClientCertificate, Conninfo, Host, LoadBalance, TargetSessionAttrs},
+    conninfo::{ClientCertificate, Conninfo, ConninfoHost, LoadBalance, TargetSessionAttrs},
     startup::Login,
     tls::{SslMode, SslNegotiation, TlsAttempt},
 };
 
-use super::{endpoint::Endpoint, peer::Peer};
+use super::{endpoint::ServerEndpoint, peer::Peer};
 use crate::tls::{self, TlsError};
 
 /// Everything that a connection of one workload needs to know.
-pub struct Route {
+pub struct ConnectRoute {
     /// The steps, in the order to try them.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ConnectAttempt>,
     /// Number of `steps` that belong to one round over the hosts.
     pub round: usize,
     /// Certificates, where a step may be encrypted.
@@ -36,9 +36,9 @@ pub struct Route {
 
 /// One attempt.
 #[derive(Clone)]
-pub struct Step {
+pub struct ConnectAttempt {
     /// The address.
-    pub endpoint: Endpoint,
+    pub endpoint: ServerEndpoint,
     /// With or without encryption.
     pub attempt: TlsAttempt,
     /// Kind of server that is accepted in this round.
@@ -68,12 +68,12 @@ pub enum RemainingSteps {
 
 /// The name that TLS begins with. libpq checks a certificate against a name alone, never against
 /// `hostaddr`.
-fn name_for_tls<'c>(conninfo: &Conninfo, host: &'c Host) -> Option<&'c str> {
+fn name_for_tls<'c>(conninfo: &Conninfo, host: &'c ConninfoHost) -> Option<&'c str> {
     let address = host.network_name().filter(|_| conninfo.tls.mode != SslMode::VerifyFull);
     host.certificate_name().or(address)
 }
 
-impl Route {
+impl ConnectRoute {
     /// Resolves every name of `conninfo`. `session` holds settings of the session.
     pub fn new(conninfo: &Conninfo, session: &[(String, String)]) -> Result<Self, TlsError> {
         let mut steps = Vec::new();
@@ -86,10 +86,10 @@ impl Route {
                 let login = Arc::new(login);
                 let server_name = name_for_tls(conninfo, host)
                     .and_then(|name| ServerName::try_from(name.to_owned()).ok());
-                for endpoint in Endpoint::resolve(host, conninfo.keepalives) {
+                for endpoint in ServerEndpoint::resolve(host, conninfo.keepalives) {
                     address += 1;
                     for attempt in conninfo.tls.mode.attempts(host.transport()) {
-                        steps.push(Step {
+                        steps.push(ConnectAttempt {
                             endpoint: endpoint.clone(),
                             attempt: *attempt,
                             wanted: *wanted,
@@ -103,7 +103,7 @@ impl Route {
             }
         }
         let encrypts = steps.iter().any(|step| step.attempt != TlsAttempt::Plain);
-        Ok(Route {
+        Ok(ConnectRoute {
             round: steps.len() / conninfo.target.rounds().len(),
             steps,
             tls: encrypts.then(|| tls::config(&conninfo.tls)).transpose()?,

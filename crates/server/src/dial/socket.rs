@@ -12,7 +12,7 @@ use rustix::{
 use rustls::ClientConnection;
 
 /// A socket and what has not yet gone out through it.
-pub struct Socket {
+pub struct BufferedSocket {
     fd: OwnedFd,
     connected: bool,
     tls: Option<Box<ClientConnection>>,
@@ -46,10 +46,10 @@ pub enum SendProgress {
 /// read in pieces.
 const READ_BYTES: usize = 64 * 1024;
 
-impl Socket {
+impl BufferedSocket {
     /// A socket that connects or has connected.
     pub fn new(fd: OwnedFd) -> Self {
-        Socket { fd, connected: false, tls: None, unsent: Vec::new(), is_in_ring: false }
+        BufferedSocket { fd, connected: false, tls: None, unsent: Vec::new(), is_in_ring: false }
     }
 
     /// Speaks TLS from here on.
@@ -246,7 +246,7 @@ impl Socket {
     }
 }
 
-impl Drop for Socket {
+impl Drop for BufferedSocket {
     fn drop(&mut self) {
         if self.is_in_ring {
             // One that the peer has closed is shut down already.

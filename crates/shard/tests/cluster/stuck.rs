@@ -433,7 +433,7 @@ fn a_server_that_falls_silent_does_not_keep_the_fence_up() {
     cluster.add(&servers.node(1)).unwrap();
     let lag = testing::lag::Lag::watch();
     let mut check = |when: &str, fence_max_s: u64, signal_after: Option<Duration>| {
-        let (control, mut began) = (server::Control::new(), None);
+        let (control, mut began) = (server::LoadControl::new(), None);
         let target = &mut servers.nodes[1];
         let mut tell = |event: &Event<'_>| {
             if matches!(event, Event::Did { what, .. } if *what == when) && began.is_none() {
@@ -449,7 +449,7 @@ fn a_server_that_falls_silent_does_not_keep_the_fence_up() {
             }
         };
         cluster.hear(&control);
-        let is_stopped = || control.urgency() != server::Urgency::None;
+        let is_stopped = || control.urgency() != server::StopUrgency::None;
         let fence_max = Duration::from_secs(fence_max_s);
         let options = Options { fence_max, ..options() };
         let error = Moves::new(&mut cluster, options, &mut tell, &is_stopped).run().unwrap_err();
@@ -468,7 +468,7 @@ fn a_server_that_falls_silent_does_not_keep_the_fence_up() {
     check("caught up", 2, None);
     check("drained", 120, Some(Duration::from_millis(300)));
     // The next run has signals of its own: what was interrupted would end a statement that takes long.
-    cluster.hear(&server::Control::new());
+    cluster.hear(&server::LoadControl::new());
     Moves::new(&mut cluster, options(), &mut |_| {}, &never).run().unwrap();
     assert_eq!(servers.check_rows(), KEYS);
 }

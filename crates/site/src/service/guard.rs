@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lab::{Part, Process, Scratch};
-use spec::{Guard, Node};
+use spec::{GuardNode, TopologyNode};
 
 use crate::error::Error;
 use crate::service::{FrontBuilder, Service};
@@ -23,8 +23,8 @@ pub struct RunningGuard {
 }
 
 pub(super) fn make(
-    node: &Node,
-    guard: &Guard,
+    node: &TopologyNode,
+    guard: &GuardNode,
     front: &FrontBuilder<'_>,
 ) -> Result<Option<Box<dyn Service>>, Error> {
     let Some(to) = (front.way)(&guard.to) else { return Ok(None) };

@@ -1,7 +1,7 @@
 //! A PgBouncer in front of a server.
 
 use lab::{Endpoint, Part, Pooler, PoolerConfig, PoolerProgram};
-use spec::{Node, Pgbouncer};
+use spec::{PgbouncerNode, TopologyNode};
 
 use crate::error::Error;
 use crate::service::{FrontBuilder, Service};
@@ -14,8 +14,8 @@ struct Pooling {
 }
 
 pub(super) fn make(
-    node: &Node,
-    pooler: &Pgbouncer,
+    node: &TopologyNode,
+    pooler: &PgbouncerNode,
     front: &FrontBuilder<'_>,
 ) -> Result<Option<Box<dyn Service>>, Error> {
     let Some(to) = (front.way)(&pooler.to) else { return Ok(None) };

@@ -1,8 +1,8 @@
 //! Conditions that must hold before an action can be done.
 
 use super::Action;
-use crate::disk::Disk;
-use crate::node::Node;
+use crate::disk::DiskKind;
+use crate::node::TopologyNode;
 use crate::topology::Topology;
 
 /// The state of the nodes and links on the way through a timeline.
@@ -145,8 +145,8 @@ fn not_own(name: &str, topology: &Topology) -> Option<String> {
 }
 
 /// Says why a node has not the disk or the archive that an action needs, where it has not.
-fn lacks_part(action: &Action, node: &Node) -> Option<String> {
-    let Node { name, disk, .. } = node;
+fn lacks_part(action: &Action, node: &TopologyNode) -> Option<String> {
+    let TopologyNode { name, disk, .. } = node;
     match action {
         Action::StepClock { .. } if !node.has_own_clock => {
             Some(format!("{name} has the clock of the machine: give it own_clock = true"))
@@ -161,7 +161,7 @@ fn lacks_part(action: &Action, node: &Node) -> Option<String> {
         | Action::FailRequests { .. }
         | Action::SlowDisk { .. }
         | Action::PowerCut { at: Some(_), .. }
-            if !matches!(disk, Disk::CutBlock { .. }) =>
+            if !matches!(disk, DiskKind::CutBlock { .. }) =>
         {
             Some(format!("{name} has no block disk: give it disk = {{ cut = \"block\" }}"))
         }
@@ -180,7 +180,7 @@ fn lacks_part(action: &Action, node: &Node) -> Option<String> {
 /// Says why an action on a node that is found at its moment cannot have an effect: none of those that it
 /// may find has the disk for it, or is one that pgrig starts.
 pub(crate) fn lacks_any(action: &Action, topology: &Topology) -> Option<String> {
-    let lacks = |node: &Node| match action {
+    let lacks = |node: &TopologyNode| match action {
         Action::Rejoin { .. } => not_own(&node.name, topology),
         _ => lacks_part(action, node),
     };

@@ -8,11 +8,11 @@ use super::meant::{link_named, node, own_server, server, span_of};
 use super::{Action, ActionTarget, ProcessVerb, RejoinBy, fail_requests, rebalance};
 use crate::duration;
 use crate::fields::Fields;
-use crate::folder::Folder;
+use crate::folder::StudyFolder;
 use crate::link;
-use crate::machine::{Machine, Process};
-use crate::node::{Node, NodeKind, Subscription, SubscriptionBegin};
-use crate::throttle::{self, Throttle};
+use crate::machine::{MachineNode, MachineProgram};
+use crate::node::{NodeKind, Subscription, SubscriptionBegin, TopologyNode};
+use crate::throttle::{self, NodeThrottle};
 use crate::timeline::sql_text;
 use crate::topology::Topology;
 use crate::whom::SqlTarget;
@@ -23,7 +23,7 @@ impl Action {
     pub(crate) fn parse(
         fields: &Fields<'_>,
         topology: &Topology,
-        folder: &Folder,
+        folder: &StudyFolder,
         known: &[String],
     ) -> Option<(Action, [Option<ActionTarget>; 2])> {
         let problems = fields.problems;
@@ -60,7 +60,7 @@ pub(crate) struct Entry<'e> {
     pub(super) fields: &'e Fields<'e>,
     verb: &'static str,
     topology: &'e Topology,
-    folder: &'e Folder,
+    folder: &'e StudyFolder,
     /// The names that actions of the timeline give to what they are done to.
     known: &'e [String],
     /// The way to find the node at its moment, where its name says no more.
@@ -123,9 +123,9 @@ impl Entry<'_> {
             .nodes
             .iter()
             .filter(|known| known.name == node || self.chosen.borrow().is_some());
-        let machines: Vec<&Machine> = machines.filter_map(Node::machine).collect();
-        let names = |machine: &Machine| {
-            let server = machine.server.as_ref().map(|_| Process::SERVER.to_owned());
+        let machines: Vec<&MachineNode> = machines.filter_map(TopologyNode::machine).collect();
+        let names = |machine: &MachineNode| {
+            let server = machine.server.as_ref().map(|_| MachineProgram::SERVER.to_owned());
             machine.processes.iter().map(|one| one.name.clone()).chain(server).collect::<Vec<_>>()
         };
         let known: Vec<String> = machines.iter().flat_map(|machine| names(machine)).collect();
@@ -298,7 +298,7 @@ impl Entry<'_> {
 
     fn throttle(&self) -> Option<Action> {
         let to = self.fields.required("to");
-        let to = to.and_then(|value| Throttle::parse(value, self.fields.problems));
+        let to = to.and_then(|value| NodeThrottle::parse(value, self.fields.problems));
         Some(Action::Throttle { node: self.own_server()?, to: to? })
     }
 

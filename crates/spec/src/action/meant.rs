@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use crate::fields::Fields;
-use crate::link::Link;
-use crate::node::Node;
+use crate::link::NodeLink;
+use crate::node::TopologyNode;
 use crate::topology::Topology;
 use crate::value::Value;
 
@@ -13,7 +13,7 @@ pub(crate) fn node<'t>(
     fields: &Fields<'_>,
     key: &'static str,
     topology: &'t Topology,
-) -> Option<&'t Node> {
+) -> Option<&'t TopologyNode> {
     let name = fields.text(key)?;
     let found = topology.node(name);
     if found.is_none() {
@@ -28,7 +28,7 @@ pub(crate) fn server<'t>(
     fields: &Fields<'_>,
     key: &'static str,
     topology: &'t Topology,
-) -> Option<&'t Node> {
+) -> Option<&'t TopologyNode> {
     let node = node(fields, key, topology)?;
     if node.has_server() {
         return Some(node);
@@ -59,7 +59,7 @@ pub(super) fn link_named<'t>(
     fields: &Fields<'_>,
     key: &'static str,
     topology: &'t Topology,
-) -> Option<&'t Link> {
+) -> Option<&'t NodeLink> {
     let name = fields.text(key)?;
     let found = topology.link(name);
     if found.is_none() {

@@ -1,21 +1,21 @@
 //! Metrics of the load engine: throughput, latency, connecting, fairness, and its own cost.
 
-use super::Kind::Total;
 use super::MetricDirection::{Higher, Lower, Neither};
-use super::Scope::{Statement, Trial, Workload};
-use super::{Metric, MetricSource, Source, by, labelled, quantile, row};
+use super::MetricKind::Total;
+use super::MetricScope::{Statement, Trial, Workload};
+use super::{Metric, MetricOrigin, MetricSource, by, labelled, quantile, row};
 
-const WAIT: Source = by(
+const WAIT: MetricOrigin = by(
     MetricSource::Clients,
     "clients, in an open loop from the due time, in a closed loop from the first send",
 );
-const SEND: Source = by(MetricSource::Clients, "clients, from the send");
-const SERVICE: Source = by(MetricSource::Clients, "clients, open loop, from the first send");
-const PACE: Source = by(MetricSource::Clients, "clients, open loop");
-const CLIENTS: Source = by(MetricSource::Clients, "clients");
-const CONNECT: Source = by(MetricSource::Clients, "clients, connect phase");
-const CAPACITY: Source = by(MetricSource::Clients, "clients, closed loops before the load");
-const OWN: Source = by(MetricSource::Generator, "generator");
+const SEND: MetricOrigin = by(MetricSource::Clients, "clients, from the send");
+const SERVICE: MetricOrigin = by(MetricSource::Clients, "clients, open loop, from the first send");
+const PACE: MetricOrigin = by(MetricSource::Clients, "clients, open loop");
+const CLIENTS: MetricOrigin = by(MetricSource::Clients, "clients");
+const CONNECT: MetricOrigin = by(MetricSource::Clients, "clients, connect phase");
+const CAPACITY: MetricOrigin = by(MetricSource::Clients, "clients, closed loops before the load");
+const OWN: MetricOrigin = by(MetricSource::Generator, "generator");
 
 #[rustfmt::skip] // rows read as the table that they are
 metrics! {

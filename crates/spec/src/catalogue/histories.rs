@@ -1,11 +1,11 @@
 //! Metrics of clients' histories: transactions, anomalies by their names, and the age of reads.
 
-use super::Kind::Total;
 use super::MetricDirection::{Lower, Neither};
-use super::Scope::Workload;
-use super::{Metric, MetricSource, Source, by, row};
+use super::MetricKind::Total;
+use super::MetricScope::Workload;
+use super::{Metric, MetricOrigin, MetricSource, by, row};
 
-const HISTORY: Source = by(MetricSource::Check, "history of the clients");
+const HISTORY: MetricOrigin = by(MetricSource::Check, "history of the clients");
 
 #[rustfmt::skip] // rows read as the table that they are
 metrics! {

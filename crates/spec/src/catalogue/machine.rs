@@ -1,19 +1,19 @@
 //! Metrics that the operating system keeps of the machine, and of each node's processes on it.
 
-use super::Kind::{Gauge, Rate};
 use super::MetricDirection::{Higher, Lower, Neither};
-use super::Scope::{Machine, Node};
-use super::{Metric, MetricSource, Source, by, labelled, row};
+use super::MetricKind::{Gauge, Rate};
+use super::MetricScope::{Machine, Node};
+use super::{Metric, MetricOrigin, MetricSource, by, labelled, row};
 
-const STAT: Source = by(MetricSource::Machine, "/proc/stat");
-const MEMINFO: Source = by(MetricSource::Machine, "/proc/meminfo");
-const LOADAVG: Source = by(MetricSource::Machine, "/proc/loadavg");
-const DISK: Source = by(MetricSource::Machine, "/proc/diskstats");
-const NET: Source = by(MetricSource::Machine, "/proc/net/dev");
-const PSI: Source = by(MetricSource::Machine, "/proc/pressure");
-const GROUP_STAT: Source = by(MetricSource::Machine, "/proc/PID/stat");
-const GROUP_IO: Source = by(MetricSource::Machine, "/proc/PID/io");
-const GROUP_STATUS: Source = by(MetricSource::Machine, "/proc/PID/status");
+const STAT: MetricOrigin = by(MetricSource::Machine, "/proc/stat");
+const MEMINFO: MetricOrigin = by(MetricSource::Machine, "/proc/meminfo");
+const LOADAVG: MetricOrigin = by(MetricSource::Machine, "/proc/loadavg");
+const DISK: MetricOrigin = by(MetricSource::Machine, "/proc/diskstats");
+const NET: MetricOrigin = by(MetricSource::Machine, "/proc/net/dev");
+const PSI: MetricOrigin = by(MetricSource::Machine, "/proc/pressure");
+const GROUP_STAT: MetricOrigin = by(MetricSource::Machine, "/proc/PID/stat");
+const GROUP_IO: MetricOrigin = by(MetricSource::Machine, "/proc/PID/io");
+const GROUP_STATUS: MetricOrigin = by(MetricSource::Machine, "/proc/PID/status");
 
 #[rustfmt::skip] // rows read as the table that they are
 metrics! {

@@ -1,11 +1,11 @@
 //! Metrics from EXPLAIN of a query after a trial.
 
-use super::Kind::Total;
 use super::MetricDirection::{Lower, Neither};
-use super::Scope::Statement;
-use super::{Metric, MetricSource, Source, by, row};
+use super::MetricKind::Total;
+use super::MetricScope::Statement;
+use super::{Metric, MetricOrigin, MetricSource, by, row};
 
-const PLAN: Source = by(MetricSource::Check, "EXPLAIN (ANALYZE, BUFFERS), track_io_timing");
+const PLAN: MetricOrigin = by(MetricSource::Check, "EXPLAIN (ANALYZE, BUFFERS), track_io_timing");
 
 #[rustfmt::skip] // rows read as the table that they are
 metrics! {

@@ -1,21 +1,21 @@
 //! The cost of power cuts and crashes, and the recovery of servers from them.
 
-use super::Kind::Total;
 use super::MetricDirection::{Higher, Lower, Neither};
-use super::Scope::{Node, Statement, Trial, Workload};
-use super::{Metric, MetricSource, Source, by, row};
+use super::MetricKind::Total;
+use super::MetricScope::{Node, Statement, Trial, Workload};
+use super::{Metric, MetricOrigin, MetricSource, by, row};
 
-const CUT: Source = by(MetricSource::Check, "cachestat and the disk's own account");
-const START: Source = by(MetricSource::Check, "the server's start");
-const EXPLORE: Source = by(
+const CUT: MetricOrigin = by(MetricSource::Check, "cachestat and the disk's own account");
+const START: MetricOrigin = by(MetricSource::Check, "the server's start");
+const EXPLORE: MetricOrigin = by(
     MetricSource::LedgerAndRows,
     "states of the disk's log, recovered; ledger against rows, amcheck",
 );
-const ARCHIVE: Source = by(
+const ARCHIVE: MetricOrigin = by(
     MetricSource::Check,
     "the names and headers of archived segments, backups and their manifests",
 );
-const RESTORE: Source =
+const RESTORE: MetricOrigin =
     by(MetricSource::LedgerAndRows, "base backup and WAL archive, restored; ledger against rows");
 
 #[rustfmt::skip] // rows read as the table that they are

@@ -1,15 +1,15 @@
 //! Findings of the checks after a trial: the ledger's, pg_amcheck's, the study's own.
 
-use super::Kind::Total;
 use super::MetricDirection::{Higher, Lower, Neither};
-use super::Scope::{Node, Statement, Trial, Workload};
-use super::{Metric, MetricSource, Source, by, row};
+use super::MetricKind::Total;
+use super::MetricScope::{Node, Statement, Trial, Workload};
+use super::{Metric, MetricOrigin, MetricSource, by, row};
 
-const LEDGER: Source = by(MetricSource::Ledger, "ledger");
-const BOTH: Source = by(MetricSource::LedgerAndRows, "ledger against rows");
-const WATCHED: Source = by(MetricSource::Server, "every server asked each 10 ms");
-const SAME: Source = by(MetricSource::Check, "two servers compared");
-const AMCHECK: Source = by(MetricSource::Check, "pg_amcheck");
+const LEDGER: MetricOrigin = by(MetricSource::Ledger, "ledger");
+const BOTH: MetricOrigin = by(MetricSource::LedgerAndRows, "ledger against rows");
+const WATCHED: MetricOrigin = by(MetricSource::Server, "every server asked each 10 ms");
+const SAME: MetricOrigin = by(MetricSource::Check, "two servers compared");
+const AMCHECK: MetricOrigin = by(MetricSource::Check, "pg_amcheck");
 
 #[rustfmt::skip] // rows read as the table that they are
 metrics! {

@@ -1,38 +1,38 @@
 //! Metrics that the server keeps of itself, second by second and for a whole trial.
 
-use super::Kind::{Gauge, Rate, Total};
 use super::MetricDirection::{Higher, Lower, Neither};
-use super::Scope::{Node, Statement, Trial};
-use super::{Metric, MetricSource, Source, by, labelled, row};
+use super::MetricKind::{Gauge, Rate, Total};
+use super::MetricScope::{Node, Statement, Trial};
+use super::{Metric, MetricOrigin, MetricSource, by, labelled, row};
 
-const DATABASE: Source = by(MetricSource::Server, "pg_stat_database");
-const STATEMENTS: Source = by(MetricSource::Server, "pg_stat_statements");
-const ACTIVITY: Source = by(MetricSource::Server, "pg_stat_activity");
-const BGWRITER: Source = by(MetricSource::Server, "pg_stat_bgwriter, pg_stat_checkpointer");
-const WAL: Source = by(MetricSource::Server, "pg_stat_wal");
-const IO: Source = by(MetricSource::Server, "pg_stat_io");
-const REPLICATION: Source = by(MetricSource::Server, "pg_stat_replication");
-const GUARD: Source = by(MetricSource::Server, "pgrig guard's record");
-const MEMORY: Source =
+const DATABASE: MetricOrigin = by(MetricSource::Server, "pg_stat_database");
+const STATEMENTS: MetricOrigin = by(MetricSource::Server, "pg_stat_statements");
+const ACTIVITY: MetricOrigin = by(MetricSource::Server, "pg_stat_activity");
+const BGWRITER: MetricOrigin = by(MetricSource::Server, "pg_stat_bgwriter, pg_stat_checkpointer");
+const WAL: MetricOrigin = by(MetricSource::Server, "pg_stat_wal");
+const IO: MetricOrigin = by(MetricSource::Server, "pg_stat_io");
+const REPLICATION: MetricOrigin = by(MetricSource::Server, "pg_stat_replication");
+const GUARD: MetricOrigin = by(MetricSource::Server, "pgrig guard's record");
+const MEMORY: MetricOrigin =
     by(MetricSource::Machine, "/proc/PID/smaps_rollup of the server's processes");
-const RESIDENT: Source = by(MetricSource::Server, "pgfincore, pg_buffercache");
-const LOG: Source = by(MetricSource::Server, "server log");
-const CRASHES: Source = by(
+const RESIDENT: MetricOrigin = by(MetricSource::Server, "pgfincore, pg_buffercache");
+const LOG: MetricOrigin = by(MetricSource::Server, "server log");
+const CRASHES: MetricOrigin = by(
     MetricSource::Server,
     "server log; start of the postmaster's children as pg_stat_activity has it",
 );
-const HORIZON: Source = by(
+const HORIZON: MetricOrigin = by(
     MetricSource::Server,
     "pg_stat_activity, pg_prepared_xacts, pg_replication_slots, pg_stat_replication",
 );
-const TABLES: Source = by(MetricSource::Server, "pg_stat_user_tables");
-const SIZES: Source = by(MetricSource::Server, "pg_relation_size(), pg_indexes_size()");
-const BLOAT: Source = by(
+const TABLES: MetricOrigin = by(MetricSource::Server, "pg_stat_user_tables");
+const SIZES: MetricOrigin = by(MetricSource::Server, "pg_relation_size(), pg_indexes_size()");
+const BLOAT: MetricOrigin = by(
     MetricSource::Server,
     "pgstattuple_approx(), where pgstattuple is installed in the database",
 );
-const SHARD: Source = by(MetricSource::Check, "the cluster's tables and its nodes");
-const PROC: Source = by(MetricSource::Machine, "/proc/PID/stat of the server's processes");
+const SHARD: MetricOrigin = by(MetricSource::Check, "the cluster's tables and its nodes");
+const PROC: MetricOrigin = by(MetricSource::Machine, "/proc/PID/stat of the server's processes");
 
 #[rustfmt::skip] // rows read as the table that they are
 metrics! {

@@ -1,15 +1,16 @@
 //! Metrics of poolers and links.
 
-use super::Kind::{Gauge, Rate, Total};
 use super::MetricDirection::{Lower, Neither};
-use super::Scope::Node;
-use super::{Metric, MetricSource, Source, by, labelled, row};
+use super::MetricKind::{Gauge, Rate, Total};
+use super::MetricScope::Node;
+use super::{Metric, MetricOrigin, MetricSource, by, labelled, row};
 
-const POOLS: Source = by(MetricSource::Server, "PgBouncer, SHOW POOLS");
-const STATS: Source = by(MetricSource::Server, "PgBouncer, SHOW STATS");
-const LINK: Source =
+const POOLS: MetricOrigin = by(MetricSource::Server, "PgBouncer, SHOW POOLS");
+const STATS: MetricOrigin = by(MetricSource::Server, "PgBouncer, SHOW STATS");
+const LINK: MetricOrigin =
     by(MetricSource::Machine, "the relay's own counters, /proc/net/dev of a network namespace");
-const CROSSING: Source = by(MetricSource::Machine, "an echo behind the link, a query over it");
+const CROSSING: MetricOrigin =
+    by(MetricSource::Machine, "an echo behind the link, a query over it");
 
 #[rustfmt::skip] // rows read as the table that they are
 metrics! {

@@ -2,8 +2,8 @@
 
 use super::FaultForm;
 use crate::action::ActionTarget;
-use crate::disk::Disk;
-use crate::node::{Node, NodeKind};
+use crate::disk::DiskKind;
+use crate::node::{NodeKind, TopologyNode};
 use crate::topology::Topology;
 use crate::value::{Is, Value};
 use crate::whom::SqlTarget;
@@ -38,11 +38,11 @@ pub(super) fn servers(topology: &Topology) -> Vec<String> {
 /// The faults that a topology can suffer, each with the word that means it.
 pub(super) fn faults(topology: &Topology) -> Vec<(&'static str, FaultForm)> {
     let nodes = || topology.nodes.iter();
-    let names = |is: &dyn Fn(&&Node) -> bool| {
+    let names = |is: &dyn Fn(&&TopologyNode) -> bool| {
         nodes().filter(is).map(|node| node.name.clone()).collect::<Vec<_>>()
     };
-    let is_own = |node: &&Node| matches!(node.kind, NodeKind::Postgres(_));
-    let machines = |node: &&Node| node.machine().is_some_and(|it| it.has_network);
+    let is_own = |node: &&TopologyNode| matches!(node.kind, NodeKind::Postgres(_));
+    let machines = |node: &&TopologyNode| node.machine().is_some_and(|it| it.has_network);
     // Those without a server, such as the store of a manager, have no role.
     let others = names(&|node| machines(node) && !node.has_server());
     let has_several = nodes().filter(|node| node.has_server()).count() > 1;
@@ -55,19 +55,19 @@ pub(super) fn faults(topology: &Topology) -> Vec<(&'static str, FaultForm)> {
     let own = if nodes().any(|node| is_own(&node)) { servers(topology) } else { Vec::new() };
     let links = topology.links.iter().map(|link| link.name.clone());
     let cut: Vec<String> = on_machines.into_iter().chain(links).collect();
-    let on_disk = |is: fn(Disk) -> bool| names(&|node| is_own(node) && is(node.disk));
+    let on_disk = |is: fn(DiskKind) -> bool| names(&|node| is_own(node) && is(node.disk));
     let mut found = vec![
         form("pause", ("pause", &[]), Some("continue"), everyone.clone()),
         form("kill", ("kill", &[]), Some("start"), everyone),
         form("stop", ("stop", &[]), Some("start"), own.clone()),
         form("kill_backend", ("kill_backend", &[]), None, own.clone()),
         form("cut", ("cut", &[]), Some("heal"), cut),
-        form("power_cut", ("power_cut", &[]), Some("start"), on_disk(Disk::can_be_cut)),
+        form("power_cut", ("power_cut", &[]), Some("start"), on_disk(DiskKind::can_be_cut)),
         form(
             "slow_disk",
             ("slow_disk", &[("by", "50ms")]),
             Some("unthrottle"),
-            on_disk(|disk| matches!(disk, Disk::CutBlock { .. })),
+            on_disk(|disk| matches!(disk, DiskKind::CutBlock { .. })),
         ),
     ];
     let standby = ActionTarget::STANDBY_NOW.to_owned();

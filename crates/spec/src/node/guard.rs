@@ -1,7 +1,7 @@
 //! `pgrig guard`.
 
 use crate::fields::Fields;
-use crate::folder::Folder;
+use crate::folder::StudyFolder;
 use crate::node::{KindWord, NodeKind, to};
 
 /// Its word in study.toml.
@@ -14,17 +14,17 @@ pub(super) const WORD: KindWord = KindWord {
 
 /// A guard.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Guard {
+pub struct GuardNode {
     /// The primary that it watches.
     pub to: String,
     /// Time that commits may wait for a standby before it acts, in milliseconds.
     pub grace_ms: u64,
 }
 
-fn parse(_: &str, fields: &Fields<'_>, _: &Folder) -> Option<NodeKind> {
+fn parse(_: &str, fields: &Fields<'_>, _: &StudyFolder) -> Option<NodeKind> {
     let to = to(fields)?;
     let grace_ms = fields.duration_ms("grace").unwrap_or(GRACE_DEFAULT_MS);
-    Some(NodeKind::Guard(Guard { to, grace_ms }))
+    Some(NodeKind::Guard(GuardNode { to, grace_ms }))
 }
 
 /// Long enough that no busy standby is taken for a dead one.

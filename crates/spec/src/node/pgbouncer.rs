@@ -3,7 +3,7 @@
 use terms::PoolMode;
 
 use crate::fields::Fields;
-use crate::folder::Folder;
+use crate::folder::StudyFolder;
 use crate::node::{KindWord, NodeKind, to};
 
 /// Its word in study.toml.
@@ -16,7 +16,7 @@ pub(super) const WORD: KindWord = KindWord {
 
 /// A PgBouncer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Pgbouncer {
+pub struct PgbouncerNode {
     /// The server that it is in front of.
     pub to: String,
     /// Server connections at most.
@@ -29,9 +29,9 @@ pub struct Pgbouncer {
     pub version: Option<String>,
 }
 
-fn parse(_: &str, fields: &Fields<'_>, _: &Folder) -> Option<NodeKind> {
+fn parse(_: &str, fields: &Fields<'_>, _: &StudyFolder) -> Option<NodeKind> {
     let to = to(fields)?;
-    Some(NodeKind::Pgbouncer(Pgbouncer {
+    Some(NodeKind::Pgbouncer(PgbouncerNode {
         to,
         pool: fields.integer("pool", 1..=CONNECTIONS_MAX).unwrap_or(POOL_DEFAULT),
         mode: fields.choice("mode", MODES).unwrap_or(PoolMode::Transaction),

@@ -1,7 +1,7 @@
 //! A PostgreSQL server with PL/Proxy.
 
 use crate::fields::Fields;
-use crate::folder::Folder;
+use crate::folder::StudyFolder;
 use crate::node::{KindWord, NodeKind};
 
 /// Its word in study.toml.
@@ -14,7 +14,7 @@ pub(super) const WORD: KindWord = KindWord {
 
 /// A PL/Proxy server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Plproxy {
+pub struct PlproxyNode {
     /// The servers that hold the data when a trial begins, in the order of the file.
     pub to: Vec<String>,
     /// The poolers through which it reaches them, if any: one for each of `to`.
@@ -26,7 +26,7 @@ pub struct Plproxy {
     pub partitions: Option<u32>,
 }
 
-impl Plproxy {
+impl PlproxyNode {
     /// Number of its partitions.
     pub fn partitions(&self) -> u32 {
         self.partitions.unwrap_or(u32::try_from(self.to.len()).unwrap_or(u32::MAX))
@@ -39,7 +39,7 @@ impl Plproxy {
     }
 }
 
-fn parse(_: &str, fields: &Fields<'_>, _: &Folder) -> Option<NodeKind> {
+fn parse(_: &str, fields: &Fields<'_>, _: &StudyFolder) -> Option<NodeKind> {
     fields.required("to")?;
     let to = fields.texts("to").into_iter().map(|(name, _)| name).collect();
     let through = fields.texts("through").into_iter().map(|(name, _)| name).collect();
@@ -56,7 +56,7 @@ fn parse(_: &str, fields: &Fields<'_>, _: &Folder) -> Option<NodeKind> {
         let message = format!("{partitions} partitions, but {buckets} buckets");
         fields.problems.add(&value.span, message);
     }
-    Some(NodeKind::Plproxy(Plproxy { to, through, buckets, partitions }))
+    Some(NodeKind::Plproxy(PlproxyNode { to, through, buckets, partitions }))
 }
 
 const BUCKETS_MAX: u32 = 4096;

@@ -1,7 +1,7 @@
 //! A PostgreSQL server of the rig's.
 
 use crate::fields::Fields;
-use crate::folder::Folder;
+use crate::folder::StudyFolder;
 use crate::node::{COUNT_MAX, KindWord, NodeKind};
 use crate::problem::Problems;
 use crate::value::{Is, Value};
@@ -16,11 +16,11 @@ pub(super) const WORD: KindWord = KindWord {
 
 /// The role in which a PostgreSQL server begins.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Role {
+pub enum PostgresRole {
     /// It takes writes.
     Primary {
         /// For how many of its standbys a commit waits; none if it waits for none.
-        sync: Option<Quorum>,
+        sync: Option<StandbyQuorum>,
     },
     /// It follows another server by streaming replication.
     Standby {
@@ -33,7 +33,7 @@ pub enum Role {
 
 /// For how many standbys a commit waits, as `synchronous_standby_names` asks for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Quorum {
+pub struct StandbyQuorum {
     /// The way in which the standbys are chosen.
     pub way: QuorumWay,
     /// Number of standbys.
@@ -49,17 +49,17 @@ pub enum QuorumWay {
     Any,
 }
 
-fn parse(_: &str, fields: &Fields<'_>, _: &Folder) -> Option<NodeKind> {
+fn parse(_: &str, fields: &Fields<'_>, _: &StudyFolder) -> Option<NodeKind> {
     let Some(of) = fields.text("of") else {
         let sync = fields.value("sync").and_then(|value| quorum(value, fields.problems));
-        return Some(NodeKind::Postgres(Role::Primary { sync }));
+        return Some(NodeKind::Postgres(PostgresRole::Primary { sync }));
     };
     let sync = fields.integer("sync", 1..=COUNT_MAX);
-    Some(NodeKind::Postgres(Role::Standby { of: of.to_owned(), sync }))
+    Some(NodeKind::Postgres(PostgresRole::Standby { of: of.to_owned(), sync }))
 }
 
 /// `FIRST 1`, `ANY 2`.
-fn quorum(value: &Value, problems: &Problems) -> Option<Quorum> {
+fn quorum(value: &Value, problems: &Problems) -> Option<StandbyQuorum> {
     let parsed = match &value.is {
         Is::Text(text) => text.trim().split_once(char::is_whitespace).and_then(|(way, count)| {
             let way = match () {
@@ -68,7 +68,7 @@ fn quorum(value: &Value, problems: &Problems) -> Option<Quorum> {
                 () => return None,
             };
             let count = count.trim().parse().ok().filter(|count| *count > 0)?;
-            Some(Quorum { way, count })
+            Some(StandbyQuorum { way, count })
         }),
         _ => None,
     };

@@ -8,14 +8,14 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::fields::trace;
-use crate::{Folder, Profile, Study, explore_template, template};
+use crate::{Study, StudyFolder, StudyProfile, explore_template, template};
 
 #[test]
 fn the_schema_has_every_field_that_the_parser_asks_for_and_no_other() {
     let schema = include_str!("../../../../docs/study.schema.json");
     let schema: Value = serde_json::from_str(schema).unwrap();
     for folder in folders() {
-        for profile in Profile::of(&folder) {
+        for profile in StudyProfile::of(&folder) {
             Study::parse(&folder, profile).unwrap();
         }
     }
@@ -51,7 +51,7 @@ fn fits(may_be: &str, says: &BTreeSet<String>) -> bool {
 const REFUSED: [(&str, &str); 2] = [("a check", "counts"), ("a check", "placement")];
 
 /// Every study in the tree, and one with what none of them has.
-fn folders() -> Vec<Folder> {
+fn folders() -> Vec<StudyFolder> {
     let studies = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies");
     let files_of = |path: &Path| {
         let files = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
@@ -63,13 +63,13 @@ fn folders() -> Vec<Folder> {
             .collect()
     };
     let paths = fs::read_dir(studies).unwrap().map(|entry| entry.unwrap().path());
-    let shipped = paths.filter(|path| path.is_dir()).map(|path| Folder {
+    let shipped = paths.filter(|path| path.is_dir()).map(|path| StudyFolder {
         name: "shipped".to_owned(),
         files: files_of(&path),
         is_private: false,
     });
     let mut rest = template("rest");
-    rest.files.insert(Folder::STUDY.to_owned(), REST.to_owned());
+    rest.files.insert(StudyFolder::STUDY.to_owned(), REST.to_owned());
     shipped.chain([template("mine"), explore_template("mine"), rest]).collect()
 }
 

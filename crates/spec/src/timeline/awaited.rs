@@ -3,7 +3,7 @@
 use super::sql_text;
 use crate::action::server;
 use crate::fields::Fields;
-use crate::folder::Folder;
+use crate::folder::StudyFolder;
 use crate::problem::Problems;
 use crate::topology::Topology;
 use crate::value::Value;
@@ -39,7 +39,7 @@ impl AwaitedState {
     pub(crate) fn parse(
         value: &Value,
         topology: &Topology,
-        folder: &Folder,
+        folder: &StudyFolder,
         problems: &Problems,
     ) -> Option<AwaitedState> {
         let fields = Fields::of("when", value, problems)?;

@@ -125,7 +125,7 @@ proptest! {
         if text.is_char_boundary(at) && text.is_char_boundary(end) {
             text.replace_range(at..end, &insert);
         }
-        for profile in Profile::ALL {
+        for profile in StudyProfile::ALL {
             if let Err(problems) = Study::parse(&folder(&text), profile) {
                 prop_assert!(!problems.is_empty());
                 for problem in problems {

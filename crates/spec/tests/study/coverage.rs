@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use spec::{Folder, Profile, Study};
+use spec::{Study, StudyFolder, StudyProfile};
 
 /// A row by the names of its file's columns.
 type Row = BTreeMap<String, String>;
@@ -37,20 +37,20 @@ fn parts<'c>(cell: &'c str, between: &str) -> Vec<&'c str> {
     cell.split(between).map(str::trim).filter(|part| !part.is_empty()).collect()
 }
 
-fn folder(name: &str, path: &Path) -> Folder {
+fn folder(name: &str, path: &Path) -> StudyFolder {
     let files = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
     let files = files.map(|path| {
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         (name, fs::read_to_string(path).unwrap())
     });
-    Folder { name: name.to_owned(), files: files.collect(), is_private: false }
+    StudyFolder { name: name.to_owned(), files: files.collect(), is_private: false }
 }
 
 /// Scenarios and claims → the profiles in which they are run and made.
-fn made_in(name: &str, path: &Path) -> [BTreeMap<String, Vec<Profile>>; 2] {
+fn made_in(name: &str, path: &Path) -> [BTreeMap<String, Vec<StudyProfile>>; 2] {
     let folder = folder(name, path);
     let [mut scenarios, mut claims] = [BTreeMap::new(), BTreeMap::new()];
-    for profile in Profile::ALL {
+    for profile in StudyProfile::ALL {
         let study = Study::parse(&folder, profile).unwrap();
         let run: BTreeSet<&str> =
             study.points.iter().map(|point| point.name.scenario.as_str()).collect();
@@ -117,9 +117,10 @@ fn every_statement_setting_step_and_figure_of_a_source_has_a_row() {
 fn a_setting_that_is_said_to_be_as_printed_is() {
     let mut checked = 0;
     for (study, path) in studies() {
-        let study_full = Study::parse(&folder(&study, &path), Profile::Full).unwrap();
-        let is_postgres = |node: &&spec::Node| node.is_postgres();
-        let first = |point: &spec::Point| point.topology.nodes.iter().find(is_postgres).cloned();
+        let study_full = Study::parse(&folder(&study, &path), StudyProfile::Full).unwrap();
+        let is_postgres = |node: &&spec::TopologyNode| node.is_postgres();
+        let first =
+            |point: &spec::TrialPoint| point.topology.nodes.iter().find(is_postgres).cloned();
         let node = study_full.points.iter().find_map(first).unwrap();
         let says: BTreeMap<String, String> = rows(&path.join("source.csv"))
             .into_iter()

@@ -1,7 +1,10 @@
 //! Machines, and actions whose node is found when they are due.
 
 use super::*;
-use spec::{Action, ActionTarget, Check, Disk, ProcessVerb, Ready, ReadyWhen, RejoinBy, SqlTarget};
+use spec::{
+    Action, ActionTarget, Check, DiskKind, ProcessVerb, ReadyCondition, ReadyWhen, RejoinBy,
+    SqlTarget,
+};
 
 const STUDY: &str = r#"
 question = "?"
@@ -58,7 +61,7 @@ fn machines_and_nodes_that_are_chosen_are_read() {
     let machine = point.topology.node("db2").unwrap().machine().unwrap();
     assert_eq!(machine.variables["ttl"], "60", "the variant's");
     let when = ReadyWhen::Http("http://{self.address}:8008/health".to_owned());
-    assert_eq!(machine.processes[0].ready, Some(Ready { when, within_ms: 5_000 }));
+    assert_eq!(machine.processes[0].ready, Some(ReadyCondition { when, within_ms: 5_000 }));
     assert_eq!(machine.server.as_ref().map(|server| server.port), Some(5433));
     let proxy = point.topology.node("proxy").unwrap().machine().unwrap();
     assert!(!proxy.has_network && proxy.server.is_none());
@@ -76,7 +79,7 @@ fn machines_and_nodes_that_are_chosen_are_read() {
     assert_eq!(command[2], "--ttl={ttl}", "the machine has its value");
     let disk = point.topology.node("db2").unwrap().disk;
     assert!(
-        matches!(disk, Disk::CutBlock { size_bytes, .. } if size_bytes == 300 << 20),
+        matches!(disk, DiskKind::CutBlock { size_bytes, .. } if size_bytes == 300 << 20),
         "{disk:?}"
     );
     assert_eq!(point.checks[1], Check::AmcheckEverywhere);

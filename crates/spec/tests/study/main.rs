@@ -20,31 +20,31 @@ mod topology;
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use spec::{ClaimSubject, Folder, Pace, Problem, Profile, Protocol, Study, WarmUp};
+use spec::{ClaimSubject, Pace, Protocol, Study, StudyFolder, StudyProblem, StudyProfile, WarmUp};
 
 /// A folder with two scripts and this study.toml.
-fn folder(study: &str) -> Folder {
+fn folder(study: &str) -> StudyFolder {
     let files = [
         ("study.toml", study),
         ("orders.sql", "INSERT INTO orders VALUES (:client_id);\n"),
         ("init.sql", "CREATE TABLE orders (client int);\n"),
     ];
     let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
-    Folder { name: "mine".to_owned(), files: BTreeMap::from(files), is_private: false }
+    StudyFolder { name: "mine".to_owned(), files: BTreeMap::from(files), is_private: false }
 }
 
 fn parse(study: &str) -> Study {
-    parse_in(study, Profile::Quick)
+    parse_in(study, StudyProfile::Quick)
 }
 
-fn parse_in(study: &str, profile: Profile) -> Study {
+fn parse_in(study: &str, profile: StudyProfile) -> Study {
     match Study::parse(&folder(study), profile) {
         Ok(study) => study,
         Err(problems) => panic!("{}", render(study, &problems)),
     }
 }
 
-fn render(study: &str, problems: &[Problem]) -> String {
+fn render(study: &str, problems: &[StudyProblem]) -> String {
     let lines = problems.iter().map(|problem| {
         let at = &study[problem.span.clone()];
         let at = at.lines().next().unwrap_or_default();
@@ -56,7 +56,7 @@ fn render(study: &str, problems: &[Problem]) -> String {
 
 /// The problems of a study, one a line, each with the text that it points at.
 fn problems(study: &str) -> String {
-    match Study::parse(&folder(study), Profile::Quick) {
+    match Study::parse(&folder(study), StudyProfile::Quick) {
         Ok(_) => String::new(),
         Err(problems) => render(study, &problems),
     }

@@ -199,19 +199,23 @@ fn too_many_axes_are_a_mistake() {
 #[test]
 fn thousands_of_mistakes_are_as_many_as_a_person_reads() {
     let study = format!("{OWN}\nx = {}\n", "-".repeat(200_000));
-    let found = Study::parse(&folder(&study), Profile::Quick).unwrap_err();
+    let found = Study::parse(&folder(&study), StudyProfile::Quick).unwrap_err();
     assert_eq!(found.len(), spec::PROBLEMS_MAX);
 }
 
 #[test]
 fn a_study_without_published_figures_has_no_profile_published() {
     let mut own = folder(OWN);
-    let found = Study::parse(&own, Profile::Published).unwrap_err();
+    let found = Study::parse(&own, StudyProfile::Published).unwrap_err();
     assert_eq!(found[0].message, "the study has no profile published: it rests on no source");
-    assert!(Profile::of(&own).eq([Profile::Smoke, Profile::Quick, Profile::Full]));
+    assert!(StudyProfile::of(&own).eq([
+        StudyProfile::Smoke,
+        StudyProfile::Quick,
+        StudyProfile::Full
+    ]));
     let header = "metric,variant,scenario,scope,axes,value,unit,source,note\n";
-    own.files.insert(Folder::PUBLISHED.to_owned(), header.to_owned());
-    let study = Study::parse(&own, Profile::Published).unwrap();
+    own.files.insert(StudyFolder::PUBLISHED.to_owned(), header.to_owned());
+    let study = Study::parse(&own, StudyProfile::Published).unwrap();
     // A value without one for published is that of full.
     assert_eq!(study.points[0].data.variables["rows"], "50000000");
 }
@@ -222,7 +226,7 @@ fn a_file_of_rows_lies_in_the_folder() {
     let parse = |files: &[(&str, &str)]| {
         let mut own = folder(&study);
         own.files.extend(files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())));
-        Study::parse(&own, Profile::Quick)
+        Study::parse(&own, StudyProfile::Quick)
     };
     let draws = "\\setrow a query ./values/../q.sql\n\\setrow b file v.csv\nSELECT :a, :b;\n";
     let found = parse(&[("orders.sql", draws), ("q.sql", "SELECT 1")]).unwrap_err();

@@ -60,9 +60,9 @@ faults = ["pause", "cut", { name = "hand over", begin = { promote = "{victim}" }
         .map(|number| (format!("schedule_{number}"), plan.timeline(&plan.space.draw(5, number))))
         .collect();
     let named = timelines.iter().map(|(name, timeline)| (name.as_str(), timeline.as_slice()));
-    let text = Folder::schedules_text(&study.points[0].name, &plan.promises, named);
-    folder.files.insert(Folder::SCHEDULES.to_owned(), text.clone());
-    let grown = Study::parse(&folder, Profile::Quick)
+    let text = StudyFolder::schedules_text(&study.points[0].name, &plan.promises, named);
+    folder.files.insert(StudyFolder::SCHEDULES.to_owned(), text.clone());
+    let grown = Study::parse(&folder, StudyProfile::Quick)
         .unwrap_or_else(|problems| panic!("{problems:?}\n{text}"));
     assert_eq!(grown.points.len(), 41);
     for (index, (name, timeline)) in timelines.iter().enumerate() {

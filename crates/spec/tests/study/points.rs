@@ -64,7 +64,7 @@ fn what_is_compared_is_measured_twice_at_its_cheapest_point() {
     let checks = |list: &str| format!("[scenarios.load]\nchecks = [{list}]");
     check("[scenarios.load]", &checks("\"counts\""), Some("safe/load clients=8"));
     check("[scenarios.load]", &checks("\"counts\", \"amcheck\""), None);
-    assert_eq!(parse_in(OWN, Profile::Smoke).twin, None);
+    assert_eq!(parse_in(OWN, StudyProfile::Smoke).twin, None);
     // Where points of one variant are compared, the copy shares their servers.
     let within = OWN.replace("fast/load/orders', 'clients=8'", "safe/load/orders', 'clients=64'");
     let study = parse(&within);
@@ -159,23 +159,23 @@ fn some_points_differ_from_the_rest_of_their_scenario() {
     let rest = (1, WarmUp::Fixed(500));
     let more = (3, WarmUp::Fixed(5_000));
     let point = "{ at = { clients = 64 }, rounds = 3, warmup = \"5s\" }";
-    check("", Profile::Smoke, [rest, rest]);
-    check(point, Profile::Smoke, [rest, more]);
-    check("{ at = { clients = [8, 64] }, rounds = 2 }", Profile::Smoke, [(2, rest.1); 2]);
+    check("", StudyProfile::Smoke, [rest, rest]);
+    check(point, StudyProfile::Smoke, [rest, more]);
+    check("{ at = { clients = [8, 64] }, rounds = 2 }", StudyProfile::Smoke, [(2, rest.1); 2]);
     check(
         &format!("{{ at = {{ clients = 64 }}, rounds = 2 }}, {point}"),
-        Profile::Smoke,
+        StudyProfile::Smoke,
         [rest, more],
     );
     let elsewhere = "{ at = { clients = 4 }, rounds = 3, profiles = [\"quick\"] }";
-    check(elsewhere, Profile::Smoke, [rest, rest]);
+    check(elsewhere, StudyProfile::Smoke, [rest, rest]);
 }
 
 #[test]
 fn every_profile_has_its_own_size() {
-    assert_eq!(parse_in(OWN, Profile::Smoke).points[0].rounds, 1);
-    assert_eq!(parse_in(OWN, Profile::Smoke).points[0].warmup, WarmUp::Fixed(500));
-    assert_eq!(parse_in(OWN, Profile::Full).points[0].data.variables["rows"], "50000000");
+    assert_eq!(parse_in(OWN, StudyProfile::Smoke).points[0].rounds, 1);
+    assert_eq!(parse_in(OWN, StudyProfile::Smoke).points[0].warmup, WarmUp::Fixed(500));
+    assert_eq!(parse_in(OWN, StudyProfile::Full).points[0].data.variables["rows"], "50000000");
 }
 
 /// The shape that later studies have, as the design sketches it, less what is not built yet.
@@ -263,7 +263,7 @@ fn the_shapes_of_the_later_studies_are_read() {
     assert_eq!(points, &[2, 3]);
     assert!(condition.is_true(&[0.0, 9.0]));
     assert!(!condition.is_true(&[1.0, 9.0]));
-    assert_eq!(parse_in(SHAPES, Profile::Full).points.len(), 6);
+    assert_eq!(parse_in(SHAPES, StudyProfile::Full).points.len(), 6);
 }
 
 #[test]

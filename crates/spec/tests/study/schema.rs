@@ -21,7 +21,7 @@ fn every_study_of_the_tree_fits_the_schema() {
     let paths = fs::read_dir(studies).unwrap().map(|entry| entry.unwrap().path());
     let shipped = paths.filter_map(|path| fs::read_to_string(path.join("study.toml")).ok());
     let made = [spec::template("mine"), spec::explore_template("mine")]
-        .map(|folder| folder.files[Folder::STUDY].clone());
+        .map(|folder| folder.files[StudyFolder::STUDY].clone());
     let studies: Vec<String> = shipped.chain(made).chain([OWN.to_owned()]).collect();
     assert!(studies.len() > 8);
     for study in studies {

@@ -3,10 +3,10 @@
 use super::*;
 
 /// The study with these values set, or the problems of that.
-fn with(set: &[(&str, &str)]) -> Result<Study, Vec<Problem>> {
+fn with(set: &[(&str, &str)]) -> Result<Study, Vec<StudyProblem>> {
     let set: Vec<(String, String)> =
         set.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    Study::parse(&folder(OWN).with_set(&set), Profile::Quick)
+    Study::parse(&folder(OWN).with_set(&set), StudyProfile::Quick)
 }
 
 #[test]
@@ -63,12 +63,13 @@ fn what_a_study_says_of_a_point_that_an_axis_has_no_more_is_left_out() {
     let study = OWN.replace("over = { clients = [8, 64] }", points);
     let set = |value: &str| vec![("scenarios.load.over.clients".to_owned(), value.to_owned())];
     let few = folder(&study).with_set(&set("[16, 64]"));
-    let few = Study::parse(&few, Profile::Quick).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let few =
+        Study::parse(&few, StudyProfile::Quick).unwrap_or_else(|problems| panic!("{problems:?}"));
     let rounds = |clients| few.points.iter().find(|one| one.clients() == clients).unwrap().rounds;
     assert_ne!(rounds(16), 3);
     assert_eq!(rounds(64), 3);
     // Without set values it is a mistake.
     let wrong = study.replace("clients = [8, 64] }, rounds", "clients = [9] }, rounds");
-    let problems = Study::parse(&folder(&wrong), Profile::Quick).expect_err("no 9");
+    let problems = Study::parse(&folder(&wrong), StudyProfile::Quick).expect_err("no 9");
     assert_eq!(problems[0].message, "axis \"clients\" has no 9");
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use spec::{Folder, Profile, Study};
+use spec::{Study, StudyFolder, StudyProfile};
 
 /// Reads the folders below `studies/`.
-pub(super) fn shipped() -> Vec<Folder> {
+pub(super) fn shipped() -> Vec<StudyFolder> {
     let studies = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies");
     let entries = fs::read_dir(studies).unwrap().map(|entry| entry.unwrap().path());
     let folders = entries.filter(|path| path.is_dir()).map(|path| {
@@ -18,13 +18,13 @@ pub(super) fn shipped() -> Vec<Folder> {
             let name = path.file_name().unwrap().to_str().unwrap().to_owned();
             (name, fs::read_to_string(path).unwrap())
         });
-        Folder { name, files: files.collect::<BTreeMap<_, _>>(), is_private: false }
+        StudyFolder { name, files: files.collect::<BTreeMap<_, _>>(), is_private: false }
     });
     folders.collect()
 }
 
 /// Parses a study that ships.
-pub(super) fn parse(folder: &Folder, profile: Profile) -> Study {
+pub(super) fn parse(folder: &StudyFolder, profile: StudyProfile) -> Study {
     Study::parse(folder, profile).unwrap_or_else(|problems| {
         let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
         panic!("{} in {profile}:\n{}", folder.name, problems.join("\n"));
@@ -36,7 +36,7 @@ fn every_shipped_study_is_one_in_every_profile() {
     let folders = shipped();
     assert!(!folders.is_empty());
     for folder in &folders {
-        for profile in Profile::of(folder) {
+        for profile in StudyProfile::of(folder) {
             let study = parse(folder, profile);
             assert!(!study.claims.is_empty(), "{} claims nothing in {profile}", folder.name);
             assert!(!study.trials(None).is_empty());
@@ -56,7 +56,7 @@ fn every_claim_of_a_shipped_study_can_be_judged_in_some_profile() {
 #[test]
 fn every_script_of_a_shipped_study_is_used() {
     for folder in shipped() {
-        let study = &folder.files[Folder::STUDY];
+        let study = &folder.files[StudyFolder::STUDY];
         for file in folder.files.keys().filter(|file| file.ends_with(".sql")) {
             assert!(study.contains(&format!("\"{file}\"")), "{}: {file}", folder.name);
         }
@@ -66,7 +66,7 @@ fn every_script_of_a_shipped_study_is_used() {
 #[test]
 fn published_figures_of_two_load_machines_add_up() {
     for folder in shipped() {
-        let study = parse(&folder, Profile::Full);
+        let study = parse(&folder, StudyProfile::Full);
         let sums = study.published.iter().filter(|figure| figure.scope.is_empty());
         for sum in sums {
             let parts: Vec<f64> = study
@@ -93,7 +93,7 @@ fn published_figures_of_two_load_machines_add_up() {
 #[test]
 fn pgbench_runs_fewer_clients_than_there_are_branches() {
     let folders = shipped();
-    for profile in Profile::ALL {
+    for profile in StudyProfile::ALL {
         let study = folders.iter().find(|folder| folder.name == "pgbench");
         let study = parse(study.unwrap(), profile);
         // Another variant shows what happens otherwise.
@@ -115,8 +115,8 @@ fn pgbench_fits_the_time_of_its_profile() {
         let trials = study.trials(None);
         trials.iter().map(|trial| study.points[trial.point].load_ms_max()).sum::<u64>()
     };
-    assert!(load_ms(Profile::Smoke) <= 6_000);
-    assert!(load_ms(Profile::Quick) <= 300_000);
+    assert!(load_ms(StudyProfile::Smoke) <= 6_000);
+    assert!(load_ms(StudyProfile::Quick) <= 300_000);
 }
 
 /// The reference is read by people who write studies: what it leaves out they cannot know. The
@@ -160,7 +160,7 @@ fn loaded(script: &str) -> String {
 #[test]
 fn the_data_of_shipped_studies_do_not_depend_on_the_clock() {
     for folder in shipped() {
-        let study = parse(&folder, Profile::Quick);
+        let study = parse(&folder, StudyProfile::Quick);
         for script in study.points.iter().filter_map(|point| point.data.script.as_ref()) {
             let text = loaded(&script.text);
             for clock in

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use spec::{Claim, ClaimSubject, Expression, Profile, Rank, Study};
+use spec::{Claim, ClaimExpression, ClaimRank, ClaimSubject, Study, StudyProfile};
 use stats::Expectation;
 
 use super::shipped::{parse, shipped};
@@ -44,7 +44,7 @@ const IN_WORDS: [(&str, &str, f64); 14] = [
 ];
 
 /// The value of an expression with the published figures; none where one of them was not published.
-fn published_value(study: &Study, value: &Expression) -> Option<f64> {
+fn published_value(study: &Study, value: &ClaimExpression) -> Option<f64> {
     let figures: Option<Vec<f64>> = value
         .references()
         .iter()
@@ -94,7 +94,7 @@ fn is_as_strong(expect: &Expectation, value: f64) -> bool {
 }
 
 /// The printed value of what a claim speaks of.
-fn printed(study: &Study, claim: &Claim, value: &Expression) -> Option<f64> {
+fn printed(study: &Study, claim: &Claim, value: &ClaimExpression) -> Option<f64> {
     let words = IN_WORDS.iter().find(|(name, says, _)| {
         *name == study.name && claim.says.starts_with(says) && !claim.says.ends_with(OURS)
     });
@@ -106,7 +106,7 @@ fn a_claim_about_a_printed_value_bears_that_value() {
     let mut wrong = Vec::new();
     let mut strong = 0;
     for folder in shipped() {
-        let study = parse(&folder, Profile::Full);
+        let study = parse(&folder, StudyProfile::Full);
         for claim in &study.claims {
             let ClaimSubject::Value { value, expect, .. } = &claim.about else { continue };
             let Some(printed) = printed(&study, claim, value) else {
@@ -143,12 +143,15 @@ fn a_printed_value_is_met_in_the_profile_published() {
     let mut missing = Vec::new();
     let mut met = 0;
     for folder in shipped() {
-        if Profile::of(&folder).all(|profile| profile != Profile::Published) {
+        if StudyProfile::of(&folder).all(|profile| profile != StudyProfile::Published) {
             continue;
         }
-        let made: BTreeSet<String> =
-            parse(&folder, Profile::Published).claims.into_iter().map(|claim| claim.says).collect();
-        let study = parse(&folder, Profile::Full);
+        let made: BTreeSet<String> = parse(&folder, StudyProfile::Published)
+            .claims
+            .into_iter()
+            .map(|claim| claim.says)
+            .collect();
+        let study = parse(&folder, StudyProfile::Full);
         for claim in &study.claims {
             let Some(value) = claim.about.value() else { continue };
             if printed(&study, claim, value).is_none() {
@@ -177,11 +180,11 @@ fn a_printed_value_is_met_in_the_profile_published() {
 #[test]
 fn a_weaker_claim_is_no_headline_alone() {
     for folder in shipped() {
-        for profile in Profile::of(&folder) {
+        for profile in StudyProfile::of(&folder) {
             let study = parse(&folder, profile);
             let of = |claim: &Claim| claim.about.value().map(|value| value.source().to_owned());
             let mut headlines: BTreeMap<String, bool> = BTreeMap::new();
-            for claim in study.claims.iter().filter(|claim| claim.rank == Rank::Headline) {
+            for claim in study.claims.iter().filter(|claim| claim.rank == ClaimRank::Headline) {
                 let Some(value) = claim.about.value() else { continue };
                 let is_printed = published_value(&study, value).is_some();
                 let is_strong = !(is_printed && claim.says.contains(OURS));
@@ -202,7 +205,7 @@ fn a_weaker_claim_is_no_headline_alone() {
 #[test]
 fn a_published_ratio_is_that_of_the_published_figures() {
     for folder in shipped() {
-        let study = parse(&folder, Profile::Full);
+        let study = parse(&folder, StudyProfile::Full);
         for claim in &study.claims {
             let ClaimSubject::Value { value, .. } = &claim.about else { continue };
             let Some((published, computed)) = claim.published.zip(published_value(&study, value))
@@ -220,7 +223,7 @@ fn a_published_ratio_is_that_of_the_published_figures() {
 #[test]
 fn the_text_of_a_claim_names_its_threshold() {
     for folder in shipped() {
-        for profile in Profile::of(&folder) {
+        for profile in StudyProfile::of(&folder) {
             let study = parse(&folder, profile);
             for claim in &study.claims {
                 let ClaimSubject::Value { expect, .. } = &claim.about else { continue };
@@ -244,7 +247,7 @@ fn the_text_of_a_claim_names_its_threshold() {
 fn the_text_of_a_claim_names_the_clients_of_its_points() {
     let mut wrong = Vec::new();
     for folder in shipped() {
-        for profile in Profile::of(&folder) {
+        for profile in StudyProfile::of(&folder) {
             let study = parse(&folder, profile);
             for claim in &study.claims {
                 let points: Vec<usize> = match &claim.about {

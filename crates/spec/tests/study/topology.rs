@@ -50,7 +50,9 @@ needs = ["root"]
 
 #[test]
 fn a_topology_has_standbys_poolers_guards_proxies_and_links() {
-    use spec::{Action, Check, Direction, Disk, LinkKind, NodeKind, PoolMode, Role, SqlTarget};
+    use spec::{
+        Action, Check, Direction, DiskKind, LinkKind, NodeKind, PoolMode, PostgresRole, SqlTarget,
+    };
     let study = parse(SYNC);
     let point = &study.points[0];
     let topology = &point.topology;
@@ -60,7 +62,7 @@ fn a_topology_has_standbys_poolers_guards_proxies_and_links() {
         "primary standby1 standby2 distant front watcher shard1 shard2 many door1 door2 proxy"
     );
     let node = |name: &str| topology.node(name).unwrap();
-    let disk = Disk::CutBlock {
+    let disk = DiskKind::CutBlock {
         size_bytes: 1 << 30,
         sector_bytes: 4096,
         lying: false,
@@ -79,7 +81,7 @@ fn a_topology_has_standbys_poolers_guards_proxies_and_links() {
     assert_eq!(node("distant").follows(), Some("standby1"));
     assert_eq!(
         node("distant").kind,
-        NodeKind::Postgres(Role::Standby { of: "standby1".to_owned(), sync: None })
+        NodeKind::Postgres(PostgresRole::Standby { of: "standby1".to_owned(), sync: None })
     );
     let NodeKind::Pgbouncer(front) = &node("front").kind else { panic!() };
     assert_eq!((front.pool, front.mode, front.clients), (16, PoolMode::Session, 64));
@@ -345,7 +347,7 @@ checks = ["ledger"]
 
 #[test]
 fn a_server_has_disks_for_its_wal_and_its_tablespaces_and_ext4_in_two_ways() {
-    use spec::{DataPart, Disk, FileSystem};
+    use spec::{DataPart, DiskKind, FileSystem};
     let disk = "disk = { cut = \"block\", size = \"1GB\", log = \"64MB\" }";
     let three = "disk = { cut = \"block\", size = \"1GB\", log = \"64MB\", wal = \"128MB\", \
                  tablespaces = \"256MB\", fs = \"ext4-writeback\" }";
@@ -363,7 +365,7 @@ fn a_server_has_disks_for_its_wal_and_its_tablespaces_and_ext4_in_two_ways() {
     assert_eq!(node.disk.parts()[..2], parts);
     assert_eq!(node.disk.parts()[2..], [(DataPart::Tablespaces, 256 << 20)]);
     let is_writeback =
-        |disk| matches!(disk, Disk::CutBlock { file_system: FileSystem::Ext4Writeback, .. });
+        |disk| matches!(disk, DiskKind::CutBlock { file_system: FileSystem::Ext4Writeback, .. });
     assert!(is_writeback(node.disk), "{:?}", node.disk);
     let check = |from: &str, to: &str, expected: &str| {
         assert!(study.contains(from), "{from}");
@@ -385,16 +387,19 @@ fn a_server_has_disks_for_its_wal_and_its_tablespaces_and_ext4_in_two_ways() {
 
 #[test]
 fn a_disk_keeps_a_log_fails_and_loses_its_power_at_a_request() {
-    use spec::{Action, Check, Disk, DiskFault, DiskRequest, Explore, SwallowedFlushes};
+    use spec::{
+        Action, Check, DiskFault, DiskKind, DiskRequest, StateExploration, SwallowedFlushes,
+    };
     let study = parse(CRASHES);
     let node = study.points[0].topology.node("primary").unwrap();
     assert!(
-        matches!(node.disk, Disk::CutBlock { log_bytes: Some(bytes), .. } if bytes == 64 << 20)
+        matches!(node.disk, DiskKind::CutBlock { log_bytes: Some(bytes), .. } if bytes == 64 << 20)
     );
     assert_eq!(node.swallow_fsync, Some(SwallowedFlushes::Control));
     let (node, complaints) = (Some("primary".to_owned()), Some("SELECT 1".to_owned()));
     let followed = [("a.b".to_owned(), "SELECT 2".to_owned())].into();
-    let explore = Explore { node, states: 500, least: 100, second_cuts: 10, complaints, followed };
+    let explore =
+        StateExploration { node, states: 500, least: 100, second_cuts: 10, complaints, followed };
     let explore = Check::Explore(explore);
     assert_eq!(study.points[0].checks, [explore]);
     let action = |point: usize| study.points[point].timeline[0].action.clone();

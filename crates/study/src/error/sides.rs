@@ -1,6 +1,6 @@
 //! Errors of the two sides of a comparison.
 
-use crate::fit::misfit::Misfit;
+use crate::fit::misfit::PointMisfit;
 
 /// The reason why two sides cannot be compared.
 #[derive(Debug, thiserror::Error)]
@@ -75,7 +75,7 @@ pub enum SidesError {
     )]
     TooLittle { what: &'static str, needs: u64, has: u64 },
     #[error("the servers cannot start: they need {}, and there are {}", .0.needs, .0.has)]
-    HugePages(Box<Misfit>),
+    HugePages(Box<PointMisfit>),
     #[error("the sides would differ by more than was asked: a comparison {0}")]
     UnevenPages(String),
     #[error("option {option} does not fit a comparison: {why}")]

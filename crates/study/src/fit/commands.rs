@@ -4,8 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use script::{CommandKind, Names, RowSourceKind, Script, Syntax};
-use spec::{Action, Point, Settings, Study};
+use script::{CommandKind, ParsedScript, RowSourceKind, ScriptSyntax, VariableNames};
+use spec::{Action, Settings, Study, TrialPoint};
 
 /// The places of the commands of these points, given by their indices, each once, in the order of the study.
 pub fn commands(study: &Study, points: impl IntoIterator<Item = usize>) -> Vec<String> {
@@ -21,7 +21,7 @@ pub fn commands(study: &Study, points: impl IntoIterator<Item = usize>) -> Vec<S
             found.extend(in_psql(&script.name, &script.text));
         }
         for script in data.script.iter().chain(buckets) {
-            found.extend(in_script(&script.name, &script.text, Syntax::Current));
+            found.extend(in_script(&script.name, &script.text, ScriptSyntax::Current));
         }
         for workload in &point.workloads {
             found.extend(in_settings(&workload.session));
@@ -31,7 +31,7 @@ pub fn commands(study: &Study, points: impl IntoIterator<Item = usize>) -> Vec<S
                 let queries =
                     script.rows.iter().filter(|(source, _)| source.kind == RowSourceKind::Query);
                 for (_, query) in queries {
-                    found.extend(in_script(&query.name, &query.text, Syntax::Current));
+                    found.extend(in_script(&query.name, &query.text, ScriptSyntax::Current));
                 }
             }
         }
@@ -41,7 +41,7 @@ pub fn commands(study: &Study, points: impl IntoIterator<Item = usize>) -> Vec<S
         });
         let steps = point.before.iter().map(|step| (step.on.to_string(), &step.sql));
         for (node, sql) in steps.chain(actions) {
-            found.extend(in_script(&format!("SQL on {node}"), sql, Syntax::Current));
+            found.extend(in_script(&format!("SQL on {node}"), sql, ScriptSyntax::Current));
         }
         found.extend(in_machines(point));
     }
@@ -51,7 +51,7 @@ pub fn commands(study: &Study, points: impl IntoIterator<Item = usize>) -> Vec<S
 }
 
 /// The programs of machines, and the commands that the timeline runs on them.
-fn in_machines(point: &Point) -> impl Iterator<Item = String> {
+fn in_machines(point: &TrialPoint) -> impl Iterator<Item = String> {
     let machines = point.topology.nodes.iter().filter_map(|node| Some((node, node.machine()?)));
     let programs = machines.flat_map(|(node, machine)| {
         machine.processes.iter().map(|process| {
@@ -77,10 +77,10 @@ fn in_settings(settings: &Settings) -> impl Iterator<Item = String> {
     settings.map(|(name, value)| format!("setting {name} = {value}"))
 }
 
-fn in_script(name: &str, text: &str, syntax: Syntax) -> Vec<String> {
-    let mut names = Names::default();
+fn in_script(name: &str, text: &str, syntax: ScriptSyntax) -> Vec<String> {
+    let mut names = VariableNames::default();
     // Buckets' templates have marks that are no SQL, and are searched as one text.
-    let Ok(script) = Script::parse(name, text, syntax, &mut names) else {
+    let Ok(script) = ParsedScript::parse(name, text, syntax, &mut names) else {
         return in_sql(text).then(|| name.to_owned()).into_iter().collect();
     };
     let runs = script.commands.iter().filter(|command| match &command.kind {
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn what_runs_commands_is_named_by_its_line() {
         let check = |text: &str, expected: &[&str]| {
-            assert_eq!(in_script("w.sql", text, Syntax::Current), expected, "{text}");
+            assert_eq!(in_script("w.sql", text, ScriptSyntax::Current), expected, "{text}");
         };
         check("SELECT 1;\n\\sleep 1 ms\n", &[]);
         check("\\shell id > /tmp/who", &["w.sql:1"]);

@@ -6,13 +6,13 @@ use std::time::Duration;
 use lab::estimate::{BACKEND_BYTES, CLUSTER_BYTES, bytes_of_setting};
 use site::{SitePlan, connections};
 use spec::{
-    Action, Check, Data, Node, Pairing, Point, Reset, RestoreTarget, ScheduledTrial, Study,
-    Topology, WarmUp,
+    Action, Check, DataReset, Pairing, RestoreTarget, ScheduledTrial, Study, Topology,
+    TopologyNode, TrialData, TrialPoint, WarmUp,
 };
 
 /// The approximate cost of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Estimate {
+pub struct PlanEstimate {
     /// Building servers and data, in seconds.
     pub build_s: f64,
     /// All trials, and what is measured in pairs, in seconds.
@@ -23,14 +23,14 @@ pub struct Estimate {
     pub memory_bytes: u64,
 }
 
-impl Estimate {
+impl PlanEstimate {
     /// Loads last as long as they are asked to. All else takes `slowdown` times as long as on the idle machine.
     pub(crate) fn of(
         study: &Study,
         trials: &[ScheduledTrial],
         sites: &[SitePlan],
         slowdown: f64,
-    ) -> Estimate {
+    ) -> PlanEstimate {
         let point = |planned: &ScheduledTrial| &study.points[planned.point];
         let copied = |index: usize| sites[..index].iter().any(|one| sites[index].has_data_of(one));
         let builds = sites.iter().enumerate().map(|(index, site)| {
@@ -48,7 +48,7 @@ impl Estimate {
             points.map(|point| self::memory(point).total_bytes()).iter().sum()
         });
         let pairs_s: f64 = pairings.iter().map(pairs_s).sum();
-        Estimate {
+        PlanEstimate {
             build_s: builds.sum::<f64>() * slowdown,
             trials_s: trials
                 .iter()
@@ -67,15 +67,15 @@ impl Estimate {
 }
 
 /// Time that one trial takes on the idle machine, from its preparation to the record, in seconds.
-pub(crate) fn trial_s(point: &Point) -> f64 {
+pub(crate) fn trial_s(point: &TrialPoint) -> f64 {
     trial_slowed_s(point, 1.0)
 }
 
 /// The same where all but the load itself takes `slowdown` times as long.
-fn trial_slowed_s(point: &Point, slowdown: f64) -> f64 {
+fn trial_slowed_s(point: &TrialPoint, slowdown: f64) -> f64 {
     let reset_s = match point.data.reset {
-        Reset::Clone | Reset::Whole => SERVER_S + copy_s(data_bytes(&point.data)),
-        Reset::Keep => 0.0,
+        DataReset::Clone | DataReset::Whole => SERVER_S + copy_s(data_bytes(&point.data)),
+        DataReset::Keep => 0.0,
     };
     let turn_s = TURN_S * servers(&point.topology) as f64;
     let before_s = STEP_S * point.before.len() as f64;
@@ -88,7 +88,7 @@ fn trial_slowed_s(point: &Point, slowdown: f64) -> f64 {
 }
 
 /// Restores of the checks of a point.
-fn restores(point: &Point) -> u32 {
+fn restores(point: &TrialPoint) -> u32 {
     let count = |is_it: fn(&Action) -> bool| {
         point.timeline.iter().filter(|entry| is_it(&entry.action)).count().max(1) as u32
     };
@@ -107,7 +107,7 @@ fn restores(point: &Point) -> u32 {
 }
 
 /// Time for which clients are at work, in seconds.
-fn loaded_s(point: &Point) -> f64 {
+fn loaded_s(point: &TrialPoint) -> f64 {
     let warmup_ms = match point.warmup {
         WarmUp::Fixed(ms) => ms,
         // Most throughput is steady soon after the least time that is given to it.
@@ -117,7 +117,7 @@ fn loaded_s(point: &Point) -> f64 {
 }
 
 /// States of power cuts that are looked through after a load.
-fn states(point: &Point) -> u32 {
+fn states(point: &TrialPoint) -> u32 {
     let states = point.checks.iter().map(|check| match check {
         Check::Explore(explore) => explore.states + SECOND_STATES * explore.second_cuts,
         _ => 0,
@@ -158,12 +158,12 @@ impl Memory {
 
 /// Memory while a point runs: its servers' shared_buffers, a process for each connection that
 /// they get, the programs of machines, the rig.
-pub(crate) fn memory(point: &Point) -> Memory {
+pub(crate) fn memory(point: &TrialPoint) -> Memory {
     memory_of(point, |_| true)
 }
 
 /// The same of some of its servers, by their names.
-pub(crate) fn memory_of(point: &Point, is_meant: impl Fn(&str) -> bool) -> Memory {
+pub(crate) fn memory_of(point: &TrialPoint, is_meant: impl Fn(&str) -> bool) -> Memory {
     let nodes = || point.topology.nodes.iter();
     let servers = || nodes().filter(|node| has_server(node) && is_meant(&node.name));
     let shared = servers().map(|node| {
@@ -210,8 +210,8 @@ pub(crate) fn disk_bytes_of(
         sizes.sum()
     };
     let copies = match site.data.reset {
-        Reset::Clone | Reset::Whole => 2,
-        Reset::Keep => 1,
+        DataReset::Clone | DataReset::Whole => 2,
+        DataReset::Keep => 1,
     };
     let servers = meant().count() as u64;
     // A standby has all that its primary has.
@@ -233,8 +233,8 @@ fn wal_bytes(study: &Study, trials: &[ScheduledTrial], site: &SitePlan) -> u64 {
     let own = trials.iter().filter(|planned| site.points.contains(&planned.point));
     let loads_s = own.map(|planned| study.points[planned.point].load_ms_max() as f64 / 1e3);
     let trials_s = match site.data.reset {
-        Reset::Clone | Reset::Whole => loads_s.fold(0.0, f64::max),
-        Reset::Keep => loads_s.sum(),
+        DataReset::Clone | DataReset::Whole => loads_s.fold(0.0, f64::max),
+        DataReset::Keep => loads_s.sum(),
     };
     let is_own = |point: usize| site.points.contains(&point);
     let mut pairings = study.pairings_of(trials).into_iter();
@@ -245,12 +245,12 @@ fn wal_bytes(study: &Study, trials: &[ScheduledTrial], site: &SitePlan) -> u64 {
 }
 
 /// True of a server that the rig starts, and of a machine whose programs start one.
-fn has_server(node: &Node) -> bool {
+fn has_server(node: &TopologyNode) -> bool {
     node.is_postgres() || node.machine().is_some_and(|machine| machine.server.is_some())
 }
 
 /// Number of programs of a machine.
-fn programs(node: &Node) -> u64 {
+fn programs(node: &TopologyNode) -> u64 {
     node.machine().map_or(0, |machine| machine.processes.len() as u64)
 }
 
@@ -258,7 +258,7 @@ fn servers(topology: &Topology) -> u64 {
     topology.nodes.iter().filter(|node| node.is_postgres()).count() as u64
 }
 
-pub(crate) fn data_bytes(data: &Data) -> u64 {
+pub(crate) fn data_bytes(data: &TrialData) -> u64 {
     let pgbench = data.pgbench.as_ref().map_or(0, |tables| {
         // Of accounts, the table by far the largest: a lower fill factor makes more pages.
         let table = SCALE_TABLE_BYTES * 100 / u64::from(tables.fillfactor);
@@ -267,13 +267,13 @@ pub(crate) fn data_bytes(data: &Data) -> u64 {
     pgbench + rows(data) * ROW_BYTES
 }
 
-fn build_s(data: &Data) -> f64 {
+fn build_s(data: &TrialData) -> f64 {
     let scale = data.pgbench.as_ref().map_or(0, |tables| tables.scale);
     f64::from(scale) / SCALES_PER_S + rows(data) as f64 / ROWS_PER_S
 }
 
 /// Rows that a study's own script makes, as far as it says.
-fn rows(data: &Data) -> u64 {
+fn rows(data: &TrialData) -> u64 {
     data.variables.get("rows").and_then(|rows| rows.parse().ok()).unwrap_or(0)
 }
 
@@ -282,7 +282,7 @@ fn copy_s(bytes: u64) -> f64 {
 }
 
 /// Files that each generator process holds open: a socket for each client, and some.
-pub(crate) fn open_files(point: &Point) -> u64 {
+pub(crate) fn open_files(point: &TrialPoint) -> u64 {
     u64::from(point.clients().div_ceil(point.generators)) + SPARE_FILES
 }
 
@@ -336,13 +336,13 @@ const RESTORE_S: f64 = 4.0;
 mod tests {
     use std::path::Path;
 
-    use spec::Profile;
+    use spec::StudyProfile;
 
     use super::*;
 
     fn quick(name: &str) -> Study {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies").join(name);
-        Study::parse(&record::read_folder(&path).unwrap(), Profile::Quick).unwrap()
+        Study::parse(&record::read_folder(&path).unwrap(), StudyProfile::Quick).unwrap()
     }
 
     /// The promise of explorations for profile quick, their controls included.
@@ -351,7 +351,7 @@ mod tests {
         let study = quick("fsync");
         let trials = study.trials(None);
         let points = trials.iter().map(|planned| &study.points[planned.point]);
-        let explored: Vec<&Point> = points.filter(|point| states(point) > 0).collect();
+        let explored: Vec<&TrialPoint> = points.filter(|point| states(point) > 0).collect();
         let states: u32 = explored.iter().map(|point| states(point)).sum();
         let minutes = explored.iter().map(|point| trial_s(point)).sum::<f64>() / 60.0;
         assert!(states >= 2_000 && minutes <= 10.0, "{states} states in {minutes:.1} minutes");
@@ -364,7 +364,7 @@ mod tests {
         let trials = study.trials(Some("repmgr/plain_server_paused*"));
         let points: Vec<usize> = trials.iter().map(|planned| planned.point).collect();
         let sites = SitePlan::all(&study, &points);
-        let cost = Estimate::of(&study, &trials, &sites, 1.0);
+        let cost = PlanEstimate::of(&study, &trials, &sites, 1.0);
         let three_servers = 3 * SHARED_BUFFERS_DEFAULT;
         assert!(cost.memory_bytes > three_servers + 5 * PROGRAM_BYTES, "{cost:?}");
         assert!(cost.disk_bytes > 3 * CLUSTER_BYTES + 5 * PROGRAM_BYTES, "{cost:?}");
@@ -376,7 +376,7 @@ mod tests {
         let study = quick("pgbench");
         let points: Vec<usize> = (0..study.points.len()).collect();
         let (sites, trials) = (SitePlan::all(&study, &points), study.trials(None));
-        let at = |slowdown| Estimate::of(&study, &trials, &sites, slowdown);
+        let at = |slowdown| PlanEstimate::of(&study, &trials, &sites, slowdown);
         let (idle, busy, busier) = (at(1.0), at(2.0), at(3.0));
         assert!((busy.build_s - 2.0 * idle.build_s).abs() < 1e-9);
         let load_s: f64 = trials.iter().map(|trial| &study.points[trial.point]).map(loaded_s).sum();
@@ -393,7 +393,7 @@ mod tests {
             let study = quick(name);
             let points: Vec<usize> = (0..study.points.len()).collect();
             let sites = SitePlan::all(&study, &points);
-            let took = Estimate::of(&study, &study.trials(None), &sites, 1.0).seconds() / 60.0;
+            let took = PlanEstimate::of(&study, &study.trials(None), &sites, 1.0).seconds() / 60.0;
             assert!(took <= minutes, "{name}: {took:.1} minutes, not {minutes}");
         };
         check("pgbench", 5.0);

@@ -7,7 +7,7 @@ use lab::find::PgBouncer;
 use lab::machine::{Disk, HugePages, Machine};
 use lab::{Installation, MachineContention, Resources, Target};
 use site::{Hosts, Labs};
-use wire::conninfo::{Address, Conninfo, Host};
+use wire::conninfo::{Conninfo, ConninfoHost, HostAddress};
 
 use crate::fit::busyness;
 
@@ -161,7 +161,7 @@ impl MachineResources {
         });
         let settings = settings.collect();
         let conninfo = Conninfo::from_keyword_string(target.conninfo());
-        let is_tcp = |host: &Host| matches!(host.address, Address::Tcp { .. });
+        let is_tcp = |host: &ConninfoHost| matches!(host.address, HostAddress::Tcp { .. });
         let by_tcp = conninfo.is_ok_and(|conninfo| conninfo.hosts.iter().any(is_tcp));
         let outside = OutsideServer { connections, by_tcp, extensions, settings };
         MachineResources::with(HasServers::Outside(outside), labs)

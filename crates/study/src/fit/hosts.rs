@@ -3,27 +3,27 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use site::{Hosts, SPARE_CONNECTIONS, SitePlan, connections};
-use spec::{NodeKind, Point, Reset, Study};
+use spec::{DataReset, NodeKind, Study, TrialPoint};
 use terms::grouped;
 
 use crate::fit::has::MORE_CONNECTIONS;
-use crate::fit::misfit::Misfit;
+use crate::fit::misfit::PointMisfit;
 
 /// Obstacles to a point with hosts that have so many connections to spare.
-pub(crate) fn misfits(point: &Point, hosts: &BTreeMap<String, u32>) -> Vec<Misfit> {
+pub(crate) fn misfits(point: &TrialPoint, hosts: &BTreeMap<String, u32>) -> Vec<PointMisfit> {
     let nodes = point.topology.nodes.iter().filter_map(|node| Some((node, hosts.get(&node.name)?)));
     let mut misfits = Vec::new();
     for (node, free) in nodes {
         let name = &node.name;
         let mut add = |amount: u32, needs: String, has: String, hint: &str| {
             let (what, amount) = (format!("host {name}"), u64::from(amount));
-            misfits.push(Misfit { what, amount, needs, has, hint: Some(hint.to_owned()) });
+            misfits.push(PointMisfit { what, amount, needs, has, hint: Some(hint.to_owned()) });
         };
         let shards = site::proxy(&point.topology);
         let is_shard = shards.is_some_and(|(_, proxy)| proxy.to.contains(name));
         let touches = point.timeline.iter().map(|timed| &timed.action);
         let touched = touches.into_iter().find(|a| a.target() == name && !a.is_sql());
-        let has_front = |other: &&spec::Node| {
+        let has_front = |other: &&spec::TopologyNode| {
             !matches!(other.kind, NodeKind::Plproxy(_)) && other.connects_to().contains(&&**name)
         };
         let front = point.topology.nodes.iter().find(has_front);
@@ -35,7 +35,7 @@ pub(crate) fn misfits(point: &Point, hosts: &BTreeMap<String, u32>) -> Vec<Misfi
                 "a host".to_owned(),
                 "only shards can be hosts",
             );
-        } else if point.data.reset != Reset::Keep {
+        } else if point.data.reset != DataReset::Keep {
             let hint = "data = { reset = \"keep\" }, or a server of the rig's";
             add(1, format!("copies of the data of {name}"), "a host".to_owned(), hint);
         } else if let Some(action) = touched {
@@ -64,7 +64,7 @@ pub(crate) fn taken(
     study: &Study,
     points: &[usize],
     hosts: &BTreeMap<String, u32>,
-) -> Vec<(usize, Vec<Misfit>)> {
+) -> Vec<(usize, Vec<PointMisfit>)> {
     let mut holders: BTreeMap<&str, String> = BTreeMap::new();
     let mut taken = Vec::new();
     for site in SitePlan::all(study, points) {
@@ -74,7 +74,7 @@ pub(crate) fn taken(
         match holder {
             None => holders.extend(used.iter().map(|name| (name.as_str(), site.name(study)))),
             Some((name, holder)) => {
-                let misfit = Misfit {
+                let misfit = PointMisfit {
                     what: format!("host {name}"),
                     amount: 1,
                     needs: format!("a database for {name}"),
@@ -91,7 +91,7 @@ pub(crate) fn taken(
 /// Note for the record on what was done on the hosts of these points.
 pub(crate) fn note<'p>(
     hosts: &Hosts,
-    mut points: impl Iterator<Item = &'p Point>,
+    mut points: impl Iterator<Item = &'p TrialPoint>,
 ) -> Option<String> {
     let names: BTreeSet<&String> =
         hosts.keys().filter(|name| points.any(|p| p.topology.node(name).is_some())).collect();

@@ -1,20 +1,20 @@
 //! Huge pages: what servers that want them use, and what the kernel has.
 
 use lab::machine::HugePages;
-use spec::{Node, Point};
+use spec::{TopologyNode, TrialPoint};
 use terms::{grouped, size};
 
 use crate::fit::estimate;
-use crate::fit::misfit::Misfit;
+use crate::fit::misfit::PointMisfit;
 use crate::fit::need::ResourceNeed;
 
 /// The line of a plan whose servers ask for huge pages; reserving them is the administrator's. A group are points
 /// whose servers stand at once.
 pub(crate) fn need<'p>(
-    groups: impl Iterator<Item = Vec<&'p Point>>,
+    groups: impl Iterator<Item = Vec<&'p TrialPoint>>,
     has: &HugePages,
 ) -> Option<ResourceNeed> {
-    let of = |group: Vec<&Point>| group.into_iter().map(|point| pages(point, has, asks)).sum();
+    let of = |group: Vec<&TrialPoint>| group.into_iter().map(|point| pages(point, has, asks)).sum();
     let pages = groups.map(of).max().filter(|pages: &u64| *pages > 0)?;
     let (needed, free) = (grouped(pages), grouped(has.free));
     let has = match has.free >= pages {
@@ -27,11 +27,11 @@ pub(crate) fn need<'p>(
 /// Servers that do not start without huge pages (`huge_pages = on`), where there are too few for
 /// all of these points at once.
 pub(crate) fn misfit<'p>(
-    points: impl IntoIterator<Item = &'p Point>,
+    points: impl IntoIterator<Item = &'p TrialPoint>,
     has: &HugePages,
-) -> Option<Misfit> {
+) -> Option<PointMisfit> {
     let pages: u64 = points.into_iter().map(|point| pages(point, has, insists)).sum();
-    (pages > has.free).then(|| Misfit {
+    (pages > has.free).then(|| PointMisfit {
         what: "huge pages".to_owned(),
         amount: pages,
         needs: format!(
@@ -48,7 +48,7 @@ pub(crate) fn misfit<'p>(
 /// A server takes them if it finds enough (`huge_pages = try`, the default), so that the one that starts first would
 /// be the faster one.
 pub(crate) fn uneven<'p>(
-    points: impl IntoIterator<Item = &'p Point>,
+    points: impl IntoIterator<Item = &'p TrialPoint>,
     has: &HugePages,
 ) -> Option<String> {
     let each: Vec<u64> = points.into_iter().flat_map(|point| each(point, has, takes)).collect();
@@ -72,17 +72,17 @@ fn remedy(pages: u64, has: &HugePages) -> String {
 }
 
 /// Servers that use huge pages where there are some.
-fn asks(node: &Node) -> bool {
+fn asks(node: &TopologyNode) -> bool {
     node.settings.value("huge_pages").is_some_and(|setting| !setting.eq_ignore_ascii_case("off"))
 }
 
 /// Servers that take huge pages if there are enough.
-fn takes(node: &Node) -> bool {
+fn takes(node: &TopologyNode) -> bool {
     node.settings.value("huge_pages").is_none() || asks(node)
 }
 
 /// Servers that do not start without. Pages of another size are no part of what is counted.
-fn insists(node: &Node) -> bool {
+fn insists(node: &TopologyNode) -> bool {
     let is_on = |setting: &str| {
         ["on", "true", "yes", "1"].iter().any(|on| setting.eq_ignore_ascii_case(on))
     };
@@ -92,13 +92,17 @@ fn insists(node: &Node) -> bool {
 
 /// Estimate of the pages that servers take: buffers with their descriptors, and the slots of their
 /// sessions. `postgres -C shared_memory_size_in_huge_pages` (15 and later) is exact.
-fn pages(point: &Point, has: &HugePages, wants: fn(&Node) -> bool) -> u64 {
+fn pages(point: &TrialPoint, has: &HugePages, wants: fn(&TopologyNode) -> bool) -> u64 {
     each(point, has, wants).sum()
 }
 
 /// The same of each server.
-fn each(point: &Point, has: &HugePages, wants: fn(&Node) -> bool) -> impl Iterator<Item = u64> {
-    let of = move |node: &Node| {
+fn each(
+    point: &TrialPoint,
+    has: &HugePages,
+    wants: fn(&TopologyNode) -> bool,
+) -> impl Iterator<Item = u64> {
+    let of = move |node: &TopologyNode| {
         let memory = estimate::memory_of(point, |name| name == node.name);
         let sessions = u64::from(memory.connections) * SESSION_BYTES;
         let bytes = memory.shared_bytes + memory.shared_bytes / 32 + sessions + FIXED_BYTES;
@@ -115,14 +119,15 @@ const FIXED_BYTES: u64 = 32 << 20;
 mod tests {
     use std::path::Path;
 
-    use spec::{Profile, Study};
+    use spec::{Study, StudyProfile};
 
     use super::*;
 
     #[test]
     fn pages_that_only_one_side_would_get_are_said() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies/pgbench");
-        let study = Study::parse(&record::read_folder(&path).unwrap(), Profile::Smoke).unwrap();
+        let study =
+            Study::parse(&record::read_folder(&path).unwrap(), StudyProfile::Smoke).unwrap();
         let point = |huge_pages: Option<&str>| {
             let mut point = study.points[0].clone();
             point.topology.nodes.truncate(1);
@@ -150,7 +155,8 @@ mod tests {
     #[test]
     fn servers_that_insist_on_huge_pages_need_as_many_as_all_of_them_take() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies/pgbench");
-        let study = Study::parse(&record::read_folder(&path).unwrap(), Profile::Smoke).unwrap();
+        let study =
+            Study::parse(&record::read_folder(&path).unwrap(), StudyProfile::Smoke).unwrap();
         let check = |settings: &[(&str, &str)], free: u64, is_enough: bool| {
             let mut point = study.points[0].clone();
             point.topology.nodes.truncate(1);
@@ -161,7 +167,7 @@ mod tests {
             let has = HugePages { total: free, free, size_bytes: 2 << 20, transparent };
             let found = misfit(&points, &has);
             assert_eq!(found.is_none(), is_enough, "{found:?}");
-            if let Some(Misfit { amount, hint: Some(hint), .. }) = found {
+            if let Some(PointMisfit { amount, hint: Some(hint), .. }) = found {
                 assert!((1_088..1_300).contains(&amount), "{amount}");
                 assert!(hint.contains(&format!("vm.nr_hugepages={amount}")), "{hint}");
             }

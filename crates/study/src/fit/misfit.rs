@@ -2,7 +2,7 @@
 
 /// The reason why a point cannot run here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Misfit {
+pub struct PointMisfit {
     /// The scarce resource; of several misfits of one resource the largest is reported.
     pub what: String,
     /// Amount of it that is needed.

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lab::Installation;
 use load::{LoadError, RowTables};
-use script::{CommandKind, HistoryNote, Names, Script, Slot, Syntax, Target};
+use script::{
+    CommandKind, HistoryNote, ParsedScript, ScriptSyntax, SetVariable, VariableNames, VariableSlot,
+};
 use spec::{ScriptText, Study, VariableValues};
 
 use crate::script_rows;
@@ -72,7 +74,7 @@ fn scripts(study: &Study) -> Vec<String> {
     let mut mistakes = Vec::new();
     for point in &study.points {
         if let Some(script) = &point.data.script {
-            mistakes.extend(in_script(script, Syntax::Current, &[&point.data.variables]));
+            mistakes.extend(in_script(script, ScriptSyntax::Current, &[&point.data.variables]));
         }
         for workload in &point.workloads {
             for script in &workload.scripts {
@@ -86,7 +88,7 @@ fn scripts(study: &Study) -> Vec<String> {
 }
 
 /// What does not fit of the rows that scripts draw from, as far as no server needs to be asked.
-fn in_rows(scripts: &[spec::Script]) -> Vec<String> {
+fn in_rows(scripts: &[spec::ScriptShare]) -> Vec<String> {
     let tables = match RowTables::read(&script_rows::of(scripts)) {
         Ok(tables) => tables,
         Err(error) => return vec![with_hint(&error)],
@@ -94,7 +96,8 @@ fn in_rows(scripts: &[spec::Script]) -> Vec<String> {
     let wrong = scripts.iter().filter_map(|script| {
         let text = script.text();
         let parsed =
-            Script::parse(&text.name, &text.text, script.syntax, &mut Names::new()).ok()?;
+            ParsedScript::parse(&text.name, &text.text, script.syntax, &mut VariableNames::new())
+                .ok()?;
         tables.pickers(&parsed).err().map(|error| with_hint(&error))
     });
     wrong.collect()
@@ -107,9 +110,13 @@ fn with_hint(error: &LoadError) -> String {
     }
 }
 
-fn in_script(text: &ScriptText, syntax: Syntax, variables: &[&VariableValues]) -> Vec<String> {
-    let mut names = Names::default();
-    let script = match Script::parse(&text.name, &text.text, syntax, &mut names) {
+fn in_script(
+    text: &ScriptText,
+    syntax: ScriptSyntax,
+    variables: &[&VariableValues],
+) -> Vec<String> {
+    let mut names = VariableNames::default();
+    let script = match ParsedScript::parse(&text.name, &text.text, syntax, &mut names) {
         Ok(script) => script,
         Err(error) => {
             let hint = error.hint.as_ref().map(|hint| format!("\nhint: {hint}"));
@@ -120,7 +127,7 @@ fn in_script(text: &ScriptText, syntax: Syntax, variables: &[&VariableValues]) -
         variables.iter().flat_map(|known| known.keys().cloned()).collect();
     set.extend(BUILT_IN.map(str::to_owned));
     let mut prefixes: Vec<String> = Vec::new();
-    let mut used: BTreeMap<Slot, u32> = BTreeMap::new();
+    let mut used: BTreeMap<VariableSlot, u32> = BTreeMap::new();
     let mut wrong: Vec<String> = Vec::new();
     for line in &script.strays {
         let why = "a note of a history must stand before an SQL statement";
@@ -166,10 +173,10 @@ fn in_script(text: &ScriptText, syntax: Syntax, variables: &[&VariableValues]) -
 }
 
 /// The variable that a meta-command sets.
-fn target(kind: &CommandKind) -> Option<Slot> {
+fn target(kind: &CommandKind) -> Option<VariableSlot> {
     match kind {
-        CommandKind::Set { target: Target::Slot(slot), .. }
-        | CommandKind::SetShell { target: Target::Slot(slot), .. } => Some(*slot),
+        CommandKind::Set { target: SetVariable::Slot(slot), .. }
+        | CommandKind::SetShell { target: SetVariable::Slot(slot), .. } => Some(*slot),
         _ => None,
     }
 }
@@ -199,7 +206,7 @@ mod tests {
         let known = VariableValues::from([("rows".to_owned(), "1".to_owned())]);
         let check = |text: &str, expected: &[&str]| {
             let script = ScriptText { name: "a.sql".to_owned(), text: text.to_owned() };
-            assert_eq!(in_script(&script, Syntax::Current, &[&known]), expected, "{text}");
+            assert_eq!(in_script(&script, ScriptSyntax::Current, &[&known]), expected, "{text}");
         };
         check("SELECT :rows, :client_id, a::int, '12:30';", &[]);
         check("\\set x 1\nSELECT :x;", &[]);
@@ -218,7 +225,7 @@ mod tests {
         assert_eq!(
             in_script(
                 &ScriptText { name: "b.sql".to_owned(), text: "\\set x (1".to_owned() },
-                Syntax::Current,
+                ScriptSyntax::Current,
                 &[]
             )
             .len(),
@@ -235,12 +242,12 @@ mod tests {
                 text: text.to_owned(),
             };
             let file = named("a.sql", text);
-            assert_eq!(in_script(&file, Syntax::Current, &[]), Vec::<String>::new());
+            assert_eq!(in_script(&file, ScriptSyntax::Current, &[]), Vec::<String>::new());
             let source = RowSource { kind: RowSourceKind::File, path: "v.csv".to_owned() };
-            let script = spec::Script {
+            let script = spec::ScriptShare {
                 source: ScriptSource::File(file),
                 weight: 1,
-                syntax: Syntax::Current,
+                syntax: ScriptSyntax::Current,
                 rows: vec![(source, named("v.csv", rows))],
             };
             assert_eq!(in_rows(&[script]), expected, "{rows}");

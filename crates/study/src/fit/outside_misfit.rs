@@ -3,20 +3,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use script::Syntax;
+use script::ScriptSyntax;
 use site::{SPARE_CONNECTIONS, SitePlan, sql};
-use spec::{Node, NodeKind, Point, ScriptText, Study, VariableValues};
+use spec::{NodeKind, ScriptText, Study, TopologyNode, TrialPoint, VariableValues};
 use terms::grouped;
 
 use crate::fit::has::{CurrentSetting, MORE_CONNECTIONS, OutsideServer};
-use crate::fit::misfit::Misfit;
+use crate::fit::misfit::PointMisfit;
 
 /// Lists the reasons why one point cannot run on the user's server.
-pub(crate) fn of(point: &Point, outside: &OutsideServer) -> Vec<Misfit> {
+pub(crate) fn of(point: &TrialPoint, outside: &OutsideServer) -> Vec<PointMisfit> {
     let mut misfits = Vec::new();
     let mut add = |what: &str, amount: u32, needs: String, has: &str, hint: &str| {
         let (what, has, hint) = (what.to_owned(), has.to_owned(), Some(hint.to_owned()));
-        misfits.push(Misfit { what, amount: u64::from(amount), needs, has, hint });
+        misfits.push(PointMisfit { what, amount: u64::from(amount), needs, has, hint });
     };
     let without = "run it without --target";
     let nodes = point.topology.nodes.len();
@@ -51,8 +51,8 @@ pub(crate) fn of(point: &Point, outside: &OutsideServer) -> Vec<Misfit> {
 
 /// What a node asks for and a target lacks: the kind, the need, and what there is instead. Settings, page
 /// checksums, extensions and TCP count where points differ in them ([`settings`]).
-fn of_node(node: &Node) -> Vec<(&'static str, String, &'static str)> {
-    let Node {
+fn of_node(node: &TopologyNode) -> Vec<(&'static str, String, &'static str)> {
+    let TopologyNode {
         name,
         group: _,
         kind,
@@ -114,7 +114,7 @@ fn checksums(option: &str) -> Option<&'static str> {
 }
 
 /// The SQL of a script, variables as they are written.
-pub(crate) fn as_written(text: &ScriptText, syntax: Syntax) -> Vec<String> {
+pub(crate) fn as_written(text: &ScriptText, syntax: ScriptSyntax) -> Vec<String> {
     let statements = sql::statements(text, syntax, &VariableValues::new()).unwrap_or_default();
     statements.into_iter().map(|(_, statement)| statement).collect()
 }
@@ -125,7 +125,7 @@ pub(crate) fn settings(
     study: &Study,
     points: &[usize],
     outside: &OutsideServer,
-) -> Vec<(usize, Vec<Misfit>)> {
+) -> Vec<(usize, Vec<PointMisfit>)> {
     let mut unlike = other_settings(study, points, outside);
     let is_like = |point: &usize| unlike.iter().all(|(index, _)| index != point);
     let fitting: Vec<usize> = points.iter().copied().filter(is_like).collect();
@@ -142,9 +142,9 @@ fn other_features(
     study: &Study,
     points: &[usize],
     outside: &OutsideServer,
-) -> Vec<(usize, Vec<Misfit>)> {
+) -> Vec<(usize, Vec<PointMisfit>)> {
     const TCP: &str = "clients by TCP";
-    let of_node = |node: &Node| {
+    let of_node = |node: &TopologyNode| {
         let extensions =
             node.extensions.iter().map(|name| (format!("extension {name}"), Some(name)));
         let tcp = node.by_tcp.then(|| (TCP.to_owned(), None));
@@ -161,14 +161,14 @@ fn other_features(
     let differing = features
         .into_iter()
         .filter(|(words, _)| asked.values().any(|features| !features.contains_key(*words)));
-    let mut misfits: BTreeMap<usize, Vec<Misfit>> = BTreeMap::new();
+    let mut misfits: BTreeMap<usize, Vec<PointMisfit>> = BTreeMap::new();
     for (words, extension) in differing {
         let has = match extension {
             Some(name) => outside.extensions.contains(name),
             None => outside.by_tcp,
         };
         for (index, _) in asked.iter().filter(|(_, asks)| asks.contains_key(words) != has) {
-            misfits.entry(*index).or_default().push(Misfit {
+            misfits.entry(*index).or_default().push(PointMisfit {
                 what: words.clone(),
                 amount: 1,
                 needs: if has { format!("no {words}") } else { words.clone() },
@@ -181,10 +181,10 @@ fn other_features(
 }
 
 /// Points whose data are not those of the first one.
-fn other_data(study: &Study, points: &[usize]) -> Vec<(usize, Vec<Misfit>)> {
+fn other_data(study: &Study, points: &[usize]) -> Vec<(usize, Vec<PointMisfit>)> {
     let sites = SitePlan::on_target(study, points);
     let Some((first, others)) = sites.split_first() else { return Vec::new() };
-    let misfit = Misfit {
+    let misfit = PointMisfit {
         what: "data".to_owned(),
         amount: 1,
         needs: "data of its own".to_owned(),
@@ -199,7 +199,7 @@ fn other_settings(
     study: &Study,
     points: &[usize],
     outside: &OutsideServer,
-) -> Vec<(usize, Vec<Misfit>)> {
+) -> Vec<(usize, Vec<PointMisfit>)> {
     let asked: BTreeMap<usize, BTreeMap<&str, &str>> = points
         .iter()
         .map(|index| {
@@ -235,7 +235,7 @@ fn other_settings(
             let has = current.map_or("a server without that setting".to_owned(), |current| {
                 format!("{name} = {}", current.shown)
             });
-            (!is_like).then(|| Misfit {
+            (!is_like).then(|| PointMisfit {
                 what: format!("setting {name}"),
                 amount: 1,
                 needs,

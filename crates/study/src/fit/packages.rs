@@ -3,20 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
-use spec::{Node, Point};
+use spec::{TopologyNode, TrialPoint};
 
-use crate::fit::misfit::Misfit;
+use crate::fit::misfit::PointMisfit;
 
 /// Asks for the packages of all these points at once: apt-get takes a second to read its lists. Each point is
 /// asked for by itself only if one of them cannot be had.
-pub(crate) fn ask<'a>(points: impl Iterator<Item = &'a Point>) {
+pub(crate) fn ask<'a>(points: impl Iterator<Item = &'a TrialPoint>) {
     wrong(points.flat_map(names).collect());
 }
 
 /// The reason why the packages of a point's machines cannot be had.
-pub(crate) fn misfit(point: &Point) -> Option<Misfit> {
+pub(crate) fn misfit(point: &TrialPoint) -> Option<PointMisfit> {
     let (error, hint) = wrong(names(point))?;
-    Some(Misfit {
+    Some(PointMisfit {
         what: "packages".to_owned(),
         amount: 1,
         needs: "packages of the distribution".to_owned(),
@@ -42,8 +42,8 @@ fn wrong(names: BTreeSet<String>) -> Option<Wrong> {
 }
 
 /// Names of the packages of a point's machines.
-fn names(point: &Point) -> BTreeSet<String> {
-    let machines = point.topology.nodes.iter().filter_map(Node::machine);
+fn names(point: &TrialPoint) -> BTreeSet<String> {
+    let machines = point.topology.nodes.iter().filter_map(TopologyNode::machine);
     machines.flat_map(|machine| machine.packages.clone()).collect()
 }
 

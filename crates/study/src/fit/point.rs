@@ -4,19 +4,19 @@ use std::path::Path;
 
 use site::warm::extension;
 use site::{SPARE_CONNECTIONS, connections};
-use spec::{Check, LinkKind, NodeKind, Point, PoolMode, Protocol, Warmer, Workload};
+use spec::{CacheWarmer, Check, LinkKind, NodeKind, PoolMode, Protocol, TrialPoint, Workload};
 use terms::{grouped, size};
 
 use crate::fit::estimate::{self, Memory, open_files};
 use crate::fit::has::{HasServers, HostHas, MachineResources};
 use crate::fit::hosts;
 use crate::fit::huge_pages;
-use crate::fit::misfit::Misfit;
+use crate::fit::misfit::PointMisfit;
 use crate::fit::outside_misfit;
 use crate::fit::packages;
 
 /// Lists the reasons why one point cannot run.
-pub(crate) fn misfits_of(point: &Point, has: &MachineResources) -> Vec<Misfit> {
+pub(crate) fn misfits_of(point: &TrialPoint, has: &MachineResources) -> Vec<PointMisfit> {
     let mut misfits = Vec::new();
     match &has.servers {
         HasServers::Built(_) | HasServers::OnHosts(_) => {
@@ -47,7 +47,7 @@ pub(crate) fn misfits_of(point: &Point, has: &MachineResources) -> Vec<Misfit> {
     }
     let files = open_files(point);
     if files > has.open_files {
-        misfits.push(Misfit {
+        misfits.push(PointMisfit {
             what: "open files".to_owned(),
             amount: files,
             needs: format!("file descriptors {} for each generator", grouped(files)),
@@ -59,9 +59,9 @@ pub(crate) fn misfits_of(point: &Point, has: &MachineResources) -> Vec<Misfit> {
 }
 
 /// Too little memory: of this machine, or of a host for the servers that are placed on it.
-fn memory_misfits(point: &Point, has: &MachineResources) -> Vec<Misfit> {
+fn memory_misfits(point: &TrialPoint, has: &MachineResources) -> Vec<PointMisfit> {
     let misfit = |memory: Memory, has_bytes: u64, on: String, hint: &str| {
-        (memory.total_bytes() > has_bytes).then(|| Misfit {
+        (memory.total_bytes() > has_bytes).then(|| PointMisfit {
             what: format!("memory{on}"),
             amount: memory.total_bytes(),
             needs: format!(
@@ -94,12 +94,12 @@ fn memory_misfits(point: &Point, has: &MachineResources) -> Vec<Misfit> {
 
 /// Standbys whose host has another major version of PostgreSQL than that of their primary: physical
 /// replication joins servers of one.
-fn major_misfits(point: &Point, has: &MachineResources) -> Vec<Misfit> {
+fn major_misfits(point: &TrialPoint, has: &MachineResources) -> Vec<PointMisfit> {
     let major = |node: &str| has.installation(node).map(|one| one.version().major);
-    let misfit = |node: &spec::Node| {
+    let misfit = |node: &spec::TopologyNode| {
         let primary = node.follows()?;
         let (own, needed) = (major(&node.name)?, major(primary)?);
-        (own != needed).then(|| Misfit {
+        (own != needed).then(|| PointMisfit {
             what: format!("PostgreSQL of {}", node.name),
             amount: 1,
             needs: format!("PostgreSQL {needed} for {}, as {primary} has", node.name),
@@ -114,13 +114,13 @@ fn major_misfits(point: &Point, has: &MachineResources) -> Vec<Misfit> {
 
 /// Disks whose power can be cut, and limits on I/O, that a node's host cannot have. That root is
 /// needed is said of more than them.
-fn fault_misfits(point: &Point, has: &MachineResources) -> Vec<Misfit> {
-    let lacks = |node: &spec::Node| {
+fn fault_misfits(point: &TrialPoint, has: &MachineResources) -> Vec<PointMisfit> {
+    let lacks = |node: &spec::TopologyNode| {
         let resources = has.resources(&node.name).filter(|resources| resources.is_root)?;
         let disk = match node.disk {
-            spec::Disk::Plain => None,
-            spec::Disk::CutFilesystem { .. } => resources.no_file_system_cut.as_ref(),
-            spec::Disk::CutBlock { .. } => resources.no_block_cut.as_ref(),
+            spec::DiskKind::Plain => None,
+            spec::DiskKind::CutFilesystem { .. } => resources.no_file_system_cut.as_ref(),
+            spec::DiskKind::CutBlock { .. } => resources.no_block_cut.as_ref(),
         };
         let limits = node.throttle.and(resources.no_io_limits.as_ref());
         let memory =
@@ -131,7 +131,7 @@ fn fault_misfits(point: &Point, has: &MachineResources) -> Vec<Misfit> {
             (None, None, Some(why)) => ("memory limits of control groups", why),
             (None, None, None) => return None,
         };
-        Some(Misfit {
+        Some(PointMisfit {
             what: format!("{needs} for {}", node.name),
             amount: 1,
             needs: format!("{needs} for {}", node.name),
@@ -143,9 +143,9 @@ fn fault_misfits(point: &Point, has: &MachineResources) -> Vec<Misfit> {
 }
 
 /// Links by namespace join networks of one machine.
-fn namespace_misfit(point: &Point) -> Option<Misfit> {
+fn namespace_misfit(point: &TrialPoint) -> Option<PointMisfit> {
     let is_asked = point.topology.links.iter().any(|link| link.by == LinkKind::Namespace);
-    is_asked.then(|| Misfit {
+    is_asked.then(|| PointMisfit {
         what: "networks of their own".to_owned(),
         amount: 1,
         needs: "networks of nodes' own".to_owned(),
@@ -155,11 +155,11 @@ fn namespace_misfit(point: &Point) -> Option<Misfit> {
 }
 
 /// Nodes whose max_connections the study sets too low; where it sets none, the rig chooses.
-fn connection_misfits(point: &Point) -> Vec<Misfit> {
+fn connection_misfits(point: &TrialPoint) -> Vec<PointMisfit> {
     let nodes = point.topology.nodes.iter().filter_map(|node| {
         let limit: u32 = node.settings.value("max_connections")?.parse().ok()?;
         let needed = connections(point, &node.name) + SPARE_CONNECTIONS;
-        (needed > limit).then(|| Misfit {
+        (needed > limit).then(|| PointMisfit {
             what: format!("connections on {}", node.name),
             amount: u64::from(needed),
             needs: format!("{} connections on node {}", grouped(u64::from(needed)), node.name),
@@ -172,7 +172,7 @@ fn connection_misfits(point: &Point) -> Vec<Misfit> {
     nodes.collect()
 }
 
-fn part_misfits(point: &Point, has: &MachineResources) -> Vec<Misfit> {
+fn part_misfits(point: &TrialPoint, has: &MachineResources) -> Vec<PointMisfit> {
     let mut missing = Vec::new();
     for node in &point.topology.nodes {
         let Some(installation) = has.installation(&node.name) else { continue };
@@ -187,7 +187,7 @@ fn part_misfits(point: &Point, has: &MachineResources) -> Vec<Misfit> {
     }
     missing.extend(has.installation(&point.data.node).into_iter().flat_map(|installation| {
         let ways = point.data.warm.as_ref().map(|warm| warm.with.as_slice()).unwrap_or_default();
-        let needed = |way: &Warmer| installation.require_extension(extension(*way)).err();
+        let needed = |way: &CacheWarmer| installation.require_extension(extension(*way)).err();
         // Each way warms by itself: only when none is there does it not fit.
         let absent: Vec<lab::Error> = ways.iter().filter_map(needed).collect();
         let is_cold = absent.len() == ways.len();
@@ -201,7 +201,7 @@ fn part_misfits(point: &Point, has: &MachineResources) -> Vec<Misfit> {
         let programs = point.checks.iter().filter_map(Check::program);
         missing.extend(programs.filter_map(|name| installation.require_program(name).err()));
     }
-    let misfit = |error: lab::Error| Misfit {
+    let misfit = |error: lab::Error| PointMisfit {
         what: error.to_string(),
         amount: 1,
         needs: match &error {
@@ -216,7 +216,7 @@ fn part_misfits(point: &Point, has: &MachineResources) -> Vec<Misfit> {
         },
         hint: error.hint(),
     };
-    let mut misfits: Vec<Misfit> = Vec::new();
+    let mut misfits: Vec<PointMisfit> = Vec::new();
     for misfit in missing.into_iter().map(misfit) {
         if !misfits.contains(&misfit) {
             misfits.push(misfit);
@@ -225,8 +225,8 @@ fn part_misfits(point: &Point, has: &MachineResources) -> Vec<Misfit> {
     misfits
 }
 
-fn root_misfit(point: &Point, has: &MachineResources) -> Option<Misfit> {
-    (point.needs_root() && !has.is_root).then(|| Misfit {
+fn root_misfit(point: &TrialPoint, has: &MachineResources) -> Option<PointMisfit> {
+    (point.needs_root() && !has.is_root).then(|| PointMisfit {
         what: "root".to_owned(),
         amount: 1,
         needs: "to be root".to_owned(),
@@ -236,12 +236,12 @@ fn root_misfit(point: &Point, has: &MachineResources) -> Option<Misfit> {
 }
 
 /// Links by namespace that cannot be made for want of a program.
-fn link_misfit(point: &Point) -> Option<Misfit> {
-    let machines = || point.topology.nodes.iter().filter_map(spec::Node::machine);
+fn link_misfit(point: &TrialPoint) -> Option<PointMisfit> {
+    let machines = || point.topology.nodes.iter().filter_map(spec::TopologyNode::machine);
     let is_asked = point.topology.links.iter().any(|link| link.by == LinkKind::Namespace)
         || machines().any(|machine| machine.has_network);
     let error = is_asked.then(|| lab::machine::link_tools().err())??;
-    Some(Misfit {
+    Some(PointMisfit {
         what: "links by namespace".to_owned(),
         amount: 1,
         needs: "links by namespace".to_owned(),
@@ -252,7 +252,7 @@ fn link_misfit(point: &Point) -> Option<Misfit> {
 
 /// The resources that this machine lacks for the disks of a point, root's privileges left out: other
 /// parts need them too.
-fn power_misfits(point: &Point, free_bytes: u64) -> Vec<Misfit> {
+fn power_misfits(point: &TrialPoint, free_bytes: u64) -> Vec<PointMisfit> {
     let no_program = Path::new("");
     let disks = point.topology.nodes.iter().flat_map(|node| {
         let apart = site::disks_apart(node.disk, no_program);
@@ -266,7 +266,7 @@ fn power_misfits(point: &Point, free_bytes: u64) -> Vec<Misfit> {
         check.err().or((needs_bytes > free_bytes).then_some(no_space))
     });
     let lacks = lacks.filter(|error| !matches!(error, fault::disk::Error::NotRoot));
-    let misfit = |error: fault::disk::Error| Misfit {
+    let misfit = |error: fault::disk::Error| PointMisfit {
         what: error.to_string(),
         amount: 1,
         needs: "a disk whose power can be cut".to_owned(),
@@ -277,10 +277,10 @@ fn power_misfits(point: &Point, free_bytes: u64) -> Vec<Misfit> {
 }
 
 /// I/O that cannot be limited here. That root is needed is said of more than that.
-fn throttle_misfit(point: &Point) -> Option<Misfit> {
+fn throttle_misfit(point: &TrialPoint) -> Option<PointMisfit> {
     let is_asked = point.topology.nodes.iter().any(|node| node.throttle.is_some());
     let why = is_asked.then(|| lab::machine::throttles(&std::env::temp_dir()).err())??;
-    Some(Misfit {
+    Some(PointMisfit {
         what: "I/O limits".to_owned(),
         amount: 1,
         needs: "I/O limits of control groups".to_owned(),
@@ -290,11 +290,11 @@ fn throttle_misfit(point: &Point) -> Option<Misfit> {
 }
 
 /// Memory that cannot be limited here. That root is needed is said of more than that.
-fn memory_limit_misfit(point: &Point) -> Option<Misfit> {
+fn memory_limit_misfit(point: &TrialPoint) -> Option<PointMisfit> {
     let is_asked = point.limits_memory() && lab::machine::is_root();
     let why = is_asked.then(|| lab::machine::memory_limits(&std::env::temp_dir()).err())??;
     let hint = "run it where root may make control groups for memory, with TMPDIR on a disk";
-    Some(Misfit {
+    Some(PointMisfit {
         what: "memory limits".to_owned(),
         amount: 1,
         needs: "memory limits of control groups".to_owned(),
@@ -305,8 +305,8 @@ fn memory_limit_misfit(point: &Point) -> Option<Misfit> {
 
 /// PgBouncer is missing, or is one that loses the prepared statements of clients whose server
 /// connection changes.
-fn pooler_misfits(point: &Point, has: &MachineResources) -> Vec<Misfit> {
-    let mut misfits: Vec<Misfit> = Vec::new();
+fn pooler_misfits(point: &TrialPoint, has: &MachineResources) -> Vec<PointMisfit> {
+    let mut misfits: Vec<PointMisfit> = Vec::new();
     for node in &point.topology.nodes {
         let NodeKind::Pgbouncer(pooler) = &node.kind else { continue };
         let version = pooler.version.as_deref();
@@ -331,7 +331,7 @@ fn pooler_misfits(point: &Point, has: &MachineResources) -> Vec<Misfit> {
                 })
             }
         };
-        let misfit = misfit.map(|(has, hint)| Misfit {
+        let misfit = misfit.map(|(has, hint)| PointMisfit {
             what: "PgBouncer".to_owned(),
             amount: 1,
             needs: match (version, must_prepare) {
@@ -349,17 +349,18 @@ fn pooler_misfits(point: &Point, has: &MachineResources) -> Vec<Misfit> {
 }
 
 /// The properties of a point that a study can describe and this rig cannot build or do.
-fn unbuilt_misfits(point: &Point) -> Vec<Misfit> {
+fn unbuilt_misfits(point: &TrialPoint) -> Vec<PointMisfit> {
     let mut missing: Vec<String> = Vec::new();
     let is_server = |name: &String| point.topology.node(name).is_some_and(|n| n.is_postgres());
-    let joins_others =
-        |link: &spec::Link| link.by == LinkKind::Namespace && !link.between.iter().all(is_server);
+    let joins_others = |link: &spec::NodeLink| {
+        link.by == LinkKind::Namespace && !link.between.iter().all(is_server)
+    };
     if point.topology.links.iter().any(joins_others) {
         missing.push("a link by namespace to what is no PostgreSQL server".to_owned());
     }
     missing.sort_unstable();
     missing.dedup();
-    let misfits = missing.into_iter().map(|what| Misfit {
+    let misfits = missing.into_iter().map(|what| PointMisfit {
         needs: what.clone(),
         has: "a rig that cannot build it yet".to_owned(),
         hint: None,
@@ -370,8 +371,8 @@ fn unbuilt_misfits(point: &Point) -> Vec<Misfit> {
 }
 
 /// A disk without room for all sites together.
-pub(crate) fn disk_misfit(needed: u64, has: &MachineResources) -> Misfit {
-    Misfit {
+pub(crate) fn disk_misfit(needed: u64, has: &MachineResources) -> PointMisfit {
+    PointMisfit {
         what: "disk".to_owned(),
         amount: needed,
         needs: format!("{} disk for servers and data", size(needed)),

@@ -2,14 +2,14 @@
 
 use lab::machine::HugePages;
 use site::SitePlan;
-use spec::{Pairing, Point, ScheduledTrial, Study, UnfitPolicy};
+use spec::{Pairing, ScheduledTrial, Study, TrialPoint, UnfitPolicy};
 use terms::{grouped, size};
 
-use crate::fit::estimate::{self, Estimate, open_files};
+use crate::fit::estimate::{self, PlanEstimate, open_files};
 use crate::fit::has::{HasServers, HostHas, MachineResources};
 use crate::fit::hosts;
 use crate::fit::huge_pages;
-use crate::fit::misfit::Misfit;
+use crate::fit::misfit::PointMisfit;
 use crate::fit::need::ResourceNeed;
 use crate::fit::outside_misfit;
 use crate::fit::packages;
@@ -19,13 +19,13 @@ use crate::fit::point::{disk_misfit, misfits_of};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Preflight {
     /// Cost of the trials that fit.
-    pub estimate: Estimate,
+    pub estimate: PlanEstimate,
     /// Trials that fit.
     pub trials: usize,
     /// The plan's needs, for people.
     pub needs: Vec<ResourceNeed>,
     /// Points that do not fit, with all that is in the way, in the order of the study.
-    pub misfits: Vec<(usize, Vec<Misfit>)>,
+    pub misfits: Vec<(usize, Vec<PointMisfit>)>,
     /// The points that are to be measured in pairs.
     pub pairs: Vec<PointPair>,
     /// True if the study must not begin: a point says so, or none fits.
@@ -59,13 +59,14 @@ impl Preflight {
         if matches!(has.servers, HasServers::Built(_)) {
             packages::ask(planned.iter().map(|index| &study.points[*index]));
         }
-        let mut misfits: Vec<(usize, Vec<Misfit>)> = planned
+        let mut misfits: Vec<(usize, Vec<PointMisfit>)> = planned
             .iter()
             .map(|index| (*index, misfits_of(&study.points[*index], has)))
             .filter(|(_, misfits)| !misfits.is_empty())
             .collect();
-        let fits =
-            |index: usize, misfits: &[(usize, Vec<Misfit>)]| misfits.iter().all(|m| m.0 != index);
+        let fits = |index: usize, misfits: &[(usize, Vec<PointMisfit>)]| {
+            misfits.iter().all(|m| m.0 != index)
+        };
         let mut fitting: Vec<usize> =
             planned.iter().copied().filter(|index| fits(*index, &misfits)).collect();
         let taken = hosts::taken(study, &fitting, &has.hosts);
@@ -84,17 +85,18 @@ impl Preflight {
                 HasServers::Outside(_) => SitePlan::on_target(study, fitting),
                 HasServers::Built(_) | HasServers::OnHosts(_) => SitePlan::all(study, fitting),
             };
-            (Estimate::of(study, &trials, &sites, has.slowdown), trials.len())
+            (PlanEstimate::of(study, &trials, &sites, has.slowdown), trials.len())
         };
         let (mut cost, mut count) = estimate(&fitting);
         if let Some(misfit) = disks_misfit(study, trials, &fitting, &cost, has) {
             // All sites share the disk, so that none of them fits by itself.
             misfits.extend(fitting.drain(..).map(|index| (index, vec![misfit.clone()])));
             misfits.sort_by_key(|(index, _)| *index);
-            (cost, count) = (Estimate::default(), 0);
+            (cost, count) = (PlanEstimate::default(), 0);
         }
-        let refuses =
-            |(index, _): &(usize, Vec<Misfit>)| study.points[*index].unfit == UnfitPolicy::Refuse;
+        let refuses = |(index, _): &(usize, Vec<PointMisfit>)| {
+            study.points[*index].unfit == UnfitPolicy::Refuse
+        };
         let refused = fitting.is_empty() || misfits.iter().any(refuses);
         let pairings = study.pairings_of(trials);
         let needs = needs(study, &fitting, &pairings, &cost, has);
@@ -106,13 +108,13 @@ impl Preflight {
     /// The reason why a point cannot run, in one line; none if it can.
     pub fn reason(&self, point: usize) -> Option<String> {
         let (_, misfits) = self.misfits.iter().find(|(index, _)| *index == point)?;
-        let one = |misfit: &Misfit| format!("needs {}, has {}", misfit.needs, misfit.has);
+        let one = |misfit: &PointMisfit| format!("needs {}, has {}", misfit.needs, misfit.has);
         Some(misfits.iter().map(one).collect::<Vec<_>>().join("; "))
     }
 
     /// Misfits of all points, the largest of each kind.
-    pub fn distinct_misfits(&self) -> Vec<&Misfit> {
-        let mut distinct: Vec<&Misfit> = Vec::new();
+    pub fn distinct_misfits(&self) -> Vec<&PointMisfit> {
+        let mut distinct: Vec<&PointMisfit> = Vec::new();
         for misfit in self.misfits.iter().flat_map(|(_, misfits)| misfits) {
             match distinct.iter_mut().find(|known| known.what == misfit.what) {
                 Some(known) if known.amount < misfit.amount => *known = misfit,
@@ -129,9 +131,9 @@ fn disks_misfit(
     study: &Study,
     trials: &[ScheduledTrial],
     fitting: &[usize],
-    cost: &Estimate,
+    cost: &PlanEstimate,
     has: &MachineResources,
-) -> Option<Misfit> {
+) -> Option<PointMisfit> {
     let hosts = match &has.servers {
         HasServers::Outside(_) => return None,
         HasServers::Built(_) => {
@@ -151,7 +153,7 @@ fn disks_misfit(
         Some((lacks, host, needs))
     });
     let (_, host, needs) = short.max_by_key(|(lacks, ..)| *lacks)?;
-    Some(Misfit {
+    Some(PointMisfit {
         what: format!("disk of host {}", host.name),
         amount: needs,
         needs: format!("{} disk on host {} for {}", size(needs), host.name, host.nodes.join(", ")),
@@ -195,11 +197,11 @@ fn needs(
     study: &Study,
     fitting: &[usize],
     pairings: &[Pairing],
-    cost: &Estimate,
+    cost: &PlanEstimate,
     has: &MachineResources,
 ) -> Vec<ResourceNeed> {
     let points = || fitting.iter().map(|index| &study.points[*index]);
-    let connections = points().map(Point::clients).max().unwrap_or(0);
+    let connections = points().map(TrialPoint::clients).max().unwrap_or(0);
     let files = points().map(open_files).max().unwrap_or(0);
     let mut needs = Vec::new();
     let mut add = |what, needs_: String, has: String| {
@@ -266,7 +268,7 @@ pub(crate) fn pairs_misfit(
 #[cfg(test)]
 mod tests {
     use lab::Resources;
-    use spec::Profile;
+    use spec::StudyProfile;
 
     use super::*;
 
@@ -275,11 +277,11 @@ mod tests {
     fn the_disk_of_each_host_has_room_for_its_own_servers() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies");
         let folder = record::read_folder(&folder.join("replication")).expect("a folder");
-        let study = Study::parse(&folder, Profile::Quick).expect("a study");
+        let study = Study::parse(&folder, StudyProfile::Quick).expect("a study");
         let trials = study.trials(None);
         let points: Vec<usize> = (0..study.points.len()).collect();
         let sites = SitePlan::all(&study, &points);
-        let cost = Estimate::of(&study, &trials, &sites, 1.0);
+        let cost = PlanEstimate::of(&study, &trials, &sites, 1.0);
         let installation = lab::find::find(None).expect("a PostgreSQL");
         let here = Resources::here(&std::env::temp_dir()).expect("this machine");
         // The hosts of the primary and of the standbys, with so much room.

@@ -2,18 +2,18 @@
 
 use std::slice;
 
-use import::Cache;
+use import::BuildCache;
 use lab::estimate::CLUSTER_BYTES;
 use lab::guest::{OwnSchema, StudyRights};
 use lab::machine::Disk;
 use lab::{
     Installation, Lab, LabConfig, NodeConfig, Password, Server, Settings, TARGET_SCHEMA, Target,
 };
-use load::Control;
+use load::LoadControl;
 use measure::SIDES;
 use record::comparison::DataOrigin;
 use site::{BuildContext, Hosts, Labs, Site, SitePlan, SiteUse, outside};
-use spec::Point;
+use spec::TrialPoint;
 
 use crate::error::{Error, SidesError};
 use crate::fit::estimate::WAL_DEFAULT;
@@ -36,7 +36,7 @@ pub(super) struct SidePlaces<'a> {
     all: [SidePlace; 2],
     request: &'a ComparisonRequest,
     two: &'a ResolvedComparison,
-    control: &'a Control,
+    control: &'a LoadControl,
     /// Both sides are one database of one server of the user's.
     pub(super) is_one: bool,
 }
@@ -46,7 +46,7 @@ impl<'a> SidePlaces<'a> {
     pub(super) fn open(
         request: &'a ComparisonRequest,
         two: &'a ResolvedComparison,
-        control: &'a Control,
+        control: &'a LoadControl,
     ) -> Result<SidePlaces<'a>, Error> {
         // The password of both labs is one: a copy of A's files has A's.
         let password = match &request.cache {
@@ -144,7 +144,7 @@ impl<'a> SidePlaces<'a> {
 
     /// Data of the command's options are built without settings: they are the same whatever those are.
     fn plan(&self, side: usize) -> SitePlan {
-        let Point { mut topology, data, .. } = self.two.study.points[side].clone();
+        let TrialPoint { mut topology, data, .. } = self.two.study.points[side].clone();
         if let ComparisonLoad::Options(_) = self.request.asked {
             topology.nodes.iter_mut().for_each(|node| node.settings.clear());
         }
@@ -213,7 +213,7 @@ impl<'a> SidePlaces<'a> {
 fn labs(
     installation: &Installation,
     password: &Password,
-    cache: Option<&Cache>,
+    cache: Option<&BuildCache>,
 ) -> Result<Labs, Error> {
     let password = Some(password.clone());
     let config = LabConfig { password, ..LabConfig::new(installation.clone()) };
@@ -223,7 +223,7 @@ fn labs(
 fn connect(
     side: usize,
     request: &ComparisonRequest,
-    control: &Control,
+    control: &LoadControl,
 ) -> Result<Box<Target>, Error> {
     let conninfo = request.sides[side].conninfo.as_deref().unwrap_or_default();
     let side = SIDES[side];

@@ -5,7 +5,7 @@ use std::path::Path;
 use load::RowsContent;
 use pgbench::options::{Origin, RunOptions};
 use sha2::{Digest as _, Sha256};
-use spec::Folder;
+use spec::StudyFolder;
 
 /// Bytes of a file of which more than the digest is kept.
 const FILE_BYTES_MAX: usize = 1 << 20;
@@ -14,7 +14,7 @@ const FILE_BYTES_MAX: usize = 1 << 20;
 const ALL_BYTES_MAX: usize = 16 << 20;
 
 /// Adds them. A folder with rows is private: they may come from somebody's production.
-pub(super) fn add(folder: &mut Folder, options: &RunOptions) {
+pub(super) fn add(folder: &mut StudyFolder, options: &RunOptions) {
     let scripts = options.scripts.iter().filter(|script| script.origin == Origin::File);
     let scripts = scripts.map(|script| ("scripts", script.name.as_str(), script.text.as_str()));
     let rows = options.rows.iter().map(|rows| {
@@ -54,7 +54,7 @@ mod tests {
         let words = ["-S".to_owned(), "-f".to_owned(), script];
         let invocation = Invocation { follows_server: true, ..Invocation::of(&words, None) };
         let Ok(Request::Run(options)) = Request::read(&invocation) else { panic!("no run") };
-        let mut folder = Folder::default();
+        let mut folder = StudyFolder::default();
         add(&mut folder, &options);
         let names: Vec<&str> = folder.files.keys().map(String::as_str).collect();
         assert_eq!(names, ["rows/2-small.csv", "rows/3-big.csv.sha256", "scripts/1-w.sql"]);

@@ -1,23 +1,23 @@
 //! The options of `pgrig compare` without a study, as a study of two variants and one scenario.
 
 use lab::TARGET_SCHEMA;
-use load::Workload;
+use load::ClientGroup;
 use pgbench::options::{NotCompared, RunOptions};
-use spec::{DataFile, Folder, PgbenchTables, Profile, Study};
+use spec::{DataFile, PgbenchTables, Study, StudyFolder, StudyProfile};
 
 use crate::error::{Error, SidesError};
 use crate::pairs::kept_scripts;
 use crate::pairs::production::ProductionSetup;
 use crate::pairs::settings;
-use crate::pairs::side::{Data, SideOptions};
+use crate::pairs::side::{PairData, SideOptions};
 use crate::pairs::standing::StandingSide;
 use crate::pairs::versus::ComparisonRequest;
 
 /// The load, and the data that are made for it.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ComparedLoad {
     /// The data that are made on servers; on those of the user's only without `no_init`.
-    pub data: Data,
+    pub data: PairData,
     /// The database of a base backup that has the data; the only one where none is given.
     pub database: Option<String>,
     /// Nothing is made on servers of the user's: their tables are there.
@@ -40,14 +40,14 @@ run = ["load"]
 "#;
 
 /// The folder of its study, without its scripts.
-fn folder() -> Folder {
-    let files = [(Folder::STUDY.to_owned(), STUDY.to_owned())].into();
-    Folder { name: "compare".to_owned(), files, is_private: false }
+fn folder() -> StudyFolder {
+    let files = [(StudyFolder::STUDY.to_owned(), STUDY.to_owned())].into();
+    StudyFolder { name: "compare".to_owned(), files, is_private: false }
 }
 
-impl Options {
+impl ComparedLoad {
     /// The folder of its study, as the record keeps it.
-    pub(super) fn folder(&self) -> Folder {
+    pub(super) fn folder(&self) -> StudyFolder {
         let mut folder = folder();
         kept_scripts::add(&mut folder, &self.workload);
         folder
@@ -55,7 +55,7 @@ impl Options {
 
     /// The same load with another number of clients on each side.
     #[must_use]
-    pub fn with_clients(&self, clients: u32) -> Options {
+    pub fn with_clients(&self, clients: u32) -> ComparedLoad {
         let mut options = self.clone();
         options.workload.clients = clients;
         options.workload.lanes = options.workload.lanes.min(clients);
@@ -121,7 +121,7 @@ impl Options {
 
     /// The study. Settings of a side win over pgrig's; a server of the user's gets none of them.
     pub(super) fn study(&self, request: &ComparisonRequest, production: &ProductionSetup) -> Study {
-        let mut study = Study::parse(&folder(), Profile::Quick).expect("the text is a study");
+        let mut study = Study::parse(&folder(), StudyProfile::Quick).expect("the text is a study");
         for (at, (point, side)) in study.points.iter_mut().zip(&request.sides).enumerate() {
             let is_ours = side.conninfo.is_none();
             if is_ours {
@@ -137,7 +137,7 @@ impl Options {
                 continue;
             }
             match &self.data {
-                Data::Pgbench(scale) => {
+                PairData::Pgbench(scale) => {
                     point.data.pgbench = Some(PgbenchTables {
                         scale: *scale,
                         fillfactor: 100,
@@ -147,7 +147,7 @@ impl Options {
                 }
                 // With a cache it is one for all, so that the data of two versions are the same although
                 // they were built at different times.
-                Data::File(path) => {
+                PairData::File(path) => {
                     let seed = if request.cache.is_some() { 0 } else { request.common.seed };
                     point.data.file = Some(DataFile {
                         path: path.clone(),
@@ -162,7 +162,7 @@ impl Options {
     }
 
     /// The load of a side. Settings of a side are those of sessions on a server of the user's.
-    pub(super) fn workload(&self, side: &StandingSide<'_>, options: &SideOptions) -> Workload {
+    pub(super) fn workload(&self, side: &StandingSide<'_>, options: &SideOptions) -> ClientGroup {
         let node = side.site.data_node();
         let mut workload =
             pgbench::workload(&self.workload, node.conninfo.clone(), self.scale(side));
@@ -187,8 +187,8 @@ impl Options {
         };
         match self.data {
             _ if self.no_init => given.or_else(found).unwrap_or(1),
-            Data::Pgbench(scale) => i64::from(scale),
-            Data::File(_) => given.unwrap_or(1),
+            PairData::Pgbench(scale) => i64::from(scale),
+            PairData::File(_) => given.unwrap_or(1),
         }
     }
 }

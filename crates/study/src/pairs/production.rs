@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use import::{BaseBackup, Source, read_configuration};
+use import::{BaseBackup, ImportSource, read_configuration};
 use lab::machine::Machine;
 use lab::{DatabaseLocale, Installation, Settings, Target};
-use load::Control;
+use load::LoadControl;
 use measure::SIDES;
 use record::comparison::{ChangedSetting, GivenOfProduction};
 use server::Client;
@@ -46,13 +46,13 @@ pub(super) struct ProductionSearch<'a> {
     pub(super) sides: &'a [SideOptions; 2],
     pub(super) installations: &'a [Option<Installation>; 2],
     /// The file of data.
-    pub(super) data: Option<&'a Source>,
+    pub(super) data: Option<&'a ImportSource>,
     /// The base backup that is the data.
     pub(super) backup: Option<BaseBackup>,
     /// Connections that the load needs; none where a study says what its servers have.
     pub(super) connections: Option<u32>,
     /// None where no server is to be asked.
-    pub(super) control: Option<&'a Control>,
+    pub(super) control: Option<&'a LoadControl>,
 }
 
 /// Settings that say where a server is, who logs in and where it logs; those that need another server or another

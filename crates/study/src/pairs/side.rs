@@ -49,27 +49,27 @@ impl SideOptions {
 
 /// The data that both sides hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Data {
+pub enum PairData {
     /// pgbench's tables at this scale.
     Pgbench(u32),
     /// The data that a script makes, or a dump holds.
     File(PathBuf),
 }
 
-impl Data {
+impl PairData {
     /// The file that holds them.
     pub(super) fn path(&self) -> Option<&Path> {
         match self {
-            Data::File(path) => Some(path),
-            Data::Pgbench(_) => None,
+            PairData::File(path) => Some(path),
+            PairData::Pgbench(_) => None,
         }
     }
 
     /// The scale of pgbench's tables.
     pub(super) fn scale(&self) -> Option<u32> {
         match self {
-            Data::Pgbench(scale) => Some(*scale),
-            Data::File(_) => None,
+            PairData::Pgbench(scale) => Some(*scale),
+            PairData::File(_) => None,
         }
     }
 }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use lab::Server;
 use measure::{ComparedPair, ComparedSide, MaintenanceResult};
-use record::comparison::Renewal;
+use record::comparison::ServerRenewal;
 use server::Client;
 use site::Site;
-use spec::Point;
+use spec::TrialPoint;
 
 use crate::trial::{ready, watchdog};
 
@@ -16,13 +16,13 @@ pub(crate) struct StandingSide<'a> {
     /// The name of the side in messages.
     pub(crate) name: &'a str,
     pub(crate) site: &'a mut Site,
-    pub(crate) point: &'a Point,
+    pub(crate) point: &'a TrialPoint,
 }
 
 /// Both sides' servers, and what becomes of them between segments.
 pub(crate) struct StandingPair<'a> {
     pub(crate) sides: [StandingSide<'a>; 2],
-    pub(crate) renewal: Renewal,
+    pub(crate) renewal: ServerRenewal,
     /// Everything is read into shared buffers where there is room, besides what the study warms.
     pub(crate) warms_all: bool,
     /// B has the files that were A's in the beginning.
@@ -34,13 +34,13 @@ impl<'a> StandingPair<'a> {
     pub(crate) fn new(sides: [StandingSide<'a>; 2]) -> StandingPair<'a> {
         let is_ours = sides.iter().flat_map(|side| &side.site.nodes);
         let is_ours = is_ours.into_iter().all(|node| matches!(node.server, Server::Node(_)));
-        let renewal = if is_ours { Renewal::Restarted } else { Renewal::Kept };
+        let renewal = if is_ours { ServerRenewal::Restarted } else { ServerRenewal::Kept };
         StandingPair { sides, renewal, warms_all: false, is_exchanged: false }
     }
 
     /// True if each side is one server, whose files can change places with the other's.
     pub(crate) fn can_exchange(&self) -> bool {
-        self.renewal == Renewal::Restarted
+        self.renewal == ServerRenewal::Restarted
             && self.sides.iter().all(|side| {
                 let site = &side.site;
                 let is_plain = !site.data_node().has_own_disk();
@@ -70,7 +70,7 @@ impl ComparedPair for StandingPair<'_> {
         self.sides.each_ref().map(|side| side as &dyn ComparedSide)
     }
 
-    fn renewal(&self) -> Renewal {
+    fn renewal(&self) -> ServerRenewal {
         self.renewal
     }
 
@@ -88,7 +88,7 @@ impl ComparedPair for StandingPair<'_> {
 impl StandingPair<'_> {
     fn restart(&mut self, is_exchanged: bool) -> Result<(), measure::PairError> {
         self.both(|side| side.site.pause().map_err(|error| side.unfit(&error)))?;
-        if self.renewal == Renewal::Exchanged && is_exchanged != self.is_exchanged {
+        if self.renewal == ServerRenewal::Exchanged && is_exchanged != self.is_exchanged {
             let [a, b] = &mut self.sides;
             let nodes = [a, b].map(|side| side.site.nodes[0].server.node());
             if let [Some(a), Some(b)] = nodes {

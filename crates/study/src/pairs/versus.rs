@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 use std::slice;
 use std::time::{Duration, Instant};
 
-use import::{BaseBackup, Cache, Source};
+use import::{BaseBackup, BuildCache, ImportSource};
 use lab::machine::Machine;
 use lab::{Installation, MachineContention, UpgradeMode};
-use load::Control;
+use load::LoadControl;
 use measure::{ComparisonOptions, NamedDifferences, SIDES};
-use record::comparison::{DataOrigin, Point as PointFacts, Renewal, Stop};
-use record::{Conditions, Doubt};
+use record::comparison::{ComparedPoint as PointFacts, ComparisonStop, DataOrigin, ServerRenewal};
+use record::{FigureDoubt, MeasuringConditions};
 use site::{DataError, Site, SitePlan, SiteUpgrade};
-use spec::{Folder, Point, Reset, Study, UnfitPolicy};
+use spec::{DataReset, Study, StudyFolder, TrialPoint, UnfitPolicy};
 
 use crate::error::{Error, SidesError};
 use crate::facts;
@@ -26,14 +26,14 @@ use crate::fit::huge_pages;
 use crate::fit::preflight::Preflight;
 use crate::pairs::both::SidePlaces;
 use crate::pairs::initdb;
-use crate::pairs::options::Options;
+use crate::pairs::options::ComparedLoad;
 use crate::pairs::production::{ProductionOptions, ProductionSearch, ProductionSetup};
 use crate::pairs::side::SideOptions;
 use crate::pairs::standing::{StandingPair, StandingSide};
 use crate::trial::load_plan;
 use crate::trial::ready;
 
-pub use choice::Choice;
+pub use choice::VariantChoice;
 pub use found::ComparisonResult;
 
 /// A comparison of two sides.
@@ -53,7 +53,7 @@ pub struct ComparisonRequest {
     /// Run VACUUM (ANALYZE) after a script or dump of the user's.
     pub analyzes: bool,
     /// The cache of built data; none where they are not kept.
-    pub cache: Option<Cache>,
+    pub cache: Option<BuildCache>,
     /// The rig's program, of which guards and relays are commands.
     pub program: PathBuf,
 }
@@ -62,20 +62,20 @@ pub struct ComparisonRequest {
 #[derive(Clone, Debug)]
 pub enum ComparisonLoad {
     /// Points of a study, whose servers differ as well.
-    Study(Box<Variants>),
+    Study(Box<VariantPair>),
     /// pgbench's options.
-    Options(Box<Options>),
+    Options(Box<ComparedLoad>),
 }
 
 /// Two points of a study.
 #[derive(Clone, Debug)]
-pub struct Variants {
+pub struct VariantPair {
     /// The study's folder.
-    pub folder: Folder,
+    pub folder: StudyFolder,
     /// The study.
     pub study: Study,
     /// The choice of its points.
-    pub choice: Choice,
+    pub choice: VariantChoice,
 }
 
 /// What was made of a request before anything is built.
@@ -85,7 +85,7 @@ pub(super) struct ResolvedComparison {
     /// Names of the variants that they were, and the point.
     point: Option<([String; 2], PointFacts)>,
     /// The folder that the record keeps.
-    folder: Folder,
+    folder: StudyFolder,
     /// What servers of pgrig's are given of production.
     pub(super) production: ProductionSetup,
     /// PostgreSQL of each side's servers; none of the user's.
@@ -99,7 +99,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// answering, is an answer.
 pub fn versus(
     request: &ComparisonRequest,
-    control: &Control,
+    control: &LoadControl,
     observe: &mut dyn FnMut(measure::PairEvent<'_>),
 ) -> Result<ComparisonResult, Error> {
     let mut found = None;
@@ -119,7 +119,7 @@ pub fn versus(
 pub fn versus_loads(
     request: &ComparisonRequest,
     loads: &[ComparisonLoad],
-    control: &Control,
+    control: &LoadControl,
     observe: &mut dyn FnMut(measure::PairEvent<'_>),
     keep: &mut dyn FnMut(ComparisonResult) -> Result<(), Error>,
 ) -> Result<(), Error> {
@@ -127,13 +127,13 @@ pub fn versus_loads(
     let began = Instant::now();
     let outside = two.installations.iter().filter(|one| one.is_none()).count();
     let others = (outside < SIDES.len()).then(|| MachineContention::observe(LOOK));
-    let crowd = others.map(|others| Conditions {
+    let crowd = others.map(|others| MeasuringConditions {
         runnable_others: others.runnable,
         steal_share: others.steal_share,
         cores: Some(Machine::here().cores),
-        ..Conditions::default()
+        ..MeasuringConditions::default()
     });
-    for doubt in crowd.iter().flat_map(Conditions::doubts) {
+    for doubt in crowd.iter().flat_map(MeasuringConditions::doubts) {
         observe(measure::PairEvent::Crowd(&doubt.words()));
     }
     for words in two.production.given.words() {
@@ -181,9 +181,9 @@ pub fn versus_loads(
     // A script of one side changes its data: then they are no copy of the other's.
     let has_scripts = request.sides.iter().any(|side| side.sql.is_some());
     if grounds.is_one {
-        stand.renewal = Renewal::Shared;
+        stand.renewal = ServerRenewal::Shared;
     } else if data == DataOrigin::Copied && !has_scripts && stand.can_exchange() {
-        stand.renewal = Renewal::Exchanged;
+        stand.renewal = ServerRenewal::Exchanged;
     }
     let servers = [grounds.server(0), grounds.server(1)];
     let scale = match &request.asked {
@@ -232,11 +232,12 @@ pub fn versus_loads(
         let mut compared = measure::measure_pair(&mut stand, plan, control, observe)?;
         let shown = &mut compared.shown;
         shown.conditions.runnable_others = others.and_then(|others| others.runnable);
-        shown.doubts.splice(..0, shown.conditions.crowd().map(Doubt::words));
+        shown.doubts.splice(..0, shown.conditions.crowd().map(FigureDoubt::words));
         shown.refuse_other_ground(ground.clone(), request.common.threshold);
         let mut comparison = request.comparison(&two, load, servers.clone(), data, rate, &compared);
         comparison.given.sentences.extend(upgraded.clone().into_iter().flatten());
-        let is_last = matches!(compared.shown.stop, Stop::Interrupted | Stop::Died);
+        let is_last =
+            matches!(compared.shown.stop, ComparisonStop::Interrupted | ComparisonStop::Died);
         keep(request.found(&two, comparison, facts, compared))?;
         if is_last {
             break;
@@ -302,7 +303,7 @@ impl ComparisonRequest {
     }
 
     /// Without a control no server is asked.
-    fn two(&self, control: Option<&Control>) -> Result<ResolvedComparison, Error> {
+    fn two(&self, control: Option<&LoadControl>) -> Result<ResolvedComparison, Error> {
         let [a, b] = &self.sides;
         let find = |side: &SideOptions| match side.conninfo {
             Some(_) => Ok(None),
@@ -332,7 +333,7 @@ impl ComparisonRequest {
         };
         for point in &mut study.points {
             // No trial follows that would need the data as they were.
-            point.data.reset = Reset::Keep;
+            point.data.reset = DataReset::Keep;
             point.has_own_servers = true;
             point.unfit = UnfitPolicy::Refuse;
             point.rounds = 1;
@@ -347,12 +348,12 @@ impl ComparisonRequest {
     fn production(
         &self,
         installations: &[Option<Installation>; 2],
-        options: Option<&Options>,
-        control: Option<&Control>,
+        options: Option<&ComparedLoad>,
+        control: Option<&LoadControl>,
     ) -> Result<ProductionSetup, Error> {
         let path = options.and_then(|options| options.data.path());
         let backup = path.filter(|path| BaseBackup::is_one(path));
-        let data = path.filter(|_| backup.is_none()).map(Source::look).transpose()?;
+        let data = path.filter(|_| backup.is_none()).map(ImportSource::look).transpose()?;
         let search = ProductionSearch {
             options: &self.production,
             sides: &self.sides,
@@ -390,7 +391,7 @@ impl ComparisonRequest {
                     self.check_backup(path, side, installation.as_ref())?;
                     continue;
                 }
-                let source = Source::look(path)?;
+                let source = ImportSource::look(path)?;
                 // A server of the user's is sent the commands of a script, one by one.
                 match installation {
                     Some(installation) => source.fits(installation)?,
@@ -489,7 +490,7 @@ fn fit(study: &Study, installations: &[Option<Installation>; 2]) -> Result<(), E
     }
     let made = study.points.iter().zip(installations).filter(|(_, made)| made.is_some());
     let pages = &Machine::here().huge_pages;
-    let made: Vec<&Point> = made.map(|(point, _)| point).collect();
+    let made: Vec<&TrialPoint> = made.map(|(point, _)| point).collect();
     if let Some(misfit) = huge_pages::misfit(made.iter().copied(), pages) {
         return Err(SidesError::HugePages(Box::new(misfit)).into());
     }

@@ -2,21 +2,21 @@
 
 use lab::guest::{self, SchemaBoundary};
 use lab::{TARGET_SCHEMA, Target};
-use load::{Control, Plan};
+use load::{LoadControl, LoadPlan};
 use site::{SitePlan, outside, sql, warm};
-use spec::{Action, Check, Point};
+use spec::{Action, Check, TrialPoint};
 
-use crate::error::{Error, ListingError};
+use crate::error::{DryRunError, Error};
 use crate::fit::has::{self, MachineResources};
 use crate::fit::outside_misfit;
 use crate::fit::preflight::Preflight;
-use crate::request::{Request, Servers};
+use crate::request::{StudyRequest, StudyServers};
 use crate::trial::load_plan;
 
 /// The statements that a run on a target would send, in order, as text with comments in SQL. The
 /// server is asked what it has and is not changed.
-pub fn dry_run(request: &Request, control: &Control) -> Result<String, Error> {
-    let Servers::Outside { conninfo, rights } = &request.servers else {
+pub fn dry_run(request: &StudyRequest, control: &LoadControl) -> Result<String, Error> {
+    let StudyServers::Outside { conninfo, rights } = &request.servers else {
         return Ok("-- nothing: the servers are pgrig's own\n".to_owned());
     };
     let target = outside::open(conninfo, control)?;
@@ -71,8 +71,8 @@ pub fn dry_run(request: &Request, control: &Control) -> Result<String, Error> {
 }
 
 fn trial(
-    point: &Point,
-    plan: Option<&Plan>,
+    point: &TrialPoint,
+    plan: Option<&LoadPlan>,
     target: &Target,
     listing: &mut Listing,
 ) -> Result<(), Error> {
@@ -151,7 +151,7 @@ fn check(name: &str, check: &Check, listing: &mut Listing) {
     listing.all(&check::sql_of(check));
 }
 
-fn refused(point: &Point, error: impl Into<ListingError>) -> Error {
+fn refused(point: &TrialPoint, error: impl Into<DryRunError>) -> Error {
     Error::Listing { site: point.name.to_string(), source: Box::new(error.into()) }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use record::{Paired, Trial};
+use record::{PairingAttempt, Trial};
 use spec::{Pairing, PointName, ScheduledTrial};
 
 use crate::fit::preflight::Preflight;
@@ -12,7 +12,7 @@ use crate::trial::stage::LoadStage;
 /// [`run`](crate::run).
 #[derive(Debug)]
 #[allow(missing_docs)]
-pub enum Event<'a> {
+pub enum StudyEvent<'a> {
     /// The plan is made and fits, and the record is there.
     Begins {
         /// Needs of the study.
@@ -81,7 +81,7 @@ pub enum Event<'a> {
     },
     /// Two points have been measured in pairs, and that is in the record.
     PairsEnded {
-        paired: &'a Paired,
+        paired: &'a PairingAttempt,
         /// Of how many.
         of: usize,
     },

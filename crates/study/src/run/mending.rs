@@ -3,29 +3,29 @@
 
 use std::time::Instant;
 
-use load::Urgency;
-use record::{Ending, Fault, Reason, VoidKind};
+use load::StopUrgency;
+use record::{AttemptEnding, EndingReason, FaultyParty, VoidKind};
 use site::Site;
-use spec::Reset;
+use spec::DataReset;
 
 use super::Run;
 use crate::error::Error;
 use crate::fleet::StudyHosts;
 use crate::platform::Platform;
-use crate::run::event::Event;
+use crate::run::event::StudyEvent;
 
 /// True if the data of an attempt's servers may be damaged.
-fn spoils_data(ending: &Ending) -> bool {
-    matches!(ending, Ending::Failed(reason) if reason.kind == Fault::Server)
+fn spoils_data(ending: &AttemptEnding) -> bool {
+    matches!(ending, AttemptEnding::Failed(reason) if reason.kind == FaultyParty::Server)
 }
 
 /// True if the servers of an attempt may be in an unknown state.
-fn leaves_doubt(ending: &Ending) -> bool {
-    let action = |reason: &Reason<VoidKind>| reason.kind == VoidKind::Action;
+fn leaves_doubt(ending: &AttemptEnding) -> bool {
+    let action = |reason: &EndingReason<VoidKind>| reason.kind == VoidKind::Action;
     match ending {
-        Ending::Failed(_) => true,
-        Ending::Void(reason) => action(reason),
-        Ending::Done | Ending::Skipped(_) | Ending::Interrupted(_) => false,
+        AttemptEnding::Failed(_) => true,
+        AttemptEnding::Void(reason) => action(reason),
+        AttemptEnding::Done | AttemptEnding::Skipped(_) | AttemptEnding::Interrupted(_) => false,
     }
 }
 
@@ -43,16 +43,16 @@ impl Run<'_> {
     pub(super) fn mend(
         &mut self,
         platform: &mut Platform,
-        ending: &Ending,
+        ending: &AttemptEnding,
         is_its_own: impl Fn(&Site) -> bool,
-        observe: &mut dyn FnMut(Event<'_>),
+        observe: &mut dyn FnMut(StudyEvent<'_>),
     ) -> Result<(), Error> {
         if !leaves_doubt(ending) {
             return Ok(());
         }
         let is_ours = platform.labs().is_some();
         let is_spoilt =
-            |site: &Site| is_ours && spoils_data(ending) && site.plan.data.reset == Reset::Keep;
+            |site: &Site| is_ours && spoils_data(ending) && site.plan.data.reset == DataReset::Keep;
         self.stop_or_build_anew(platform, is_its_own, is_spoilt, observe)
     }
 
@@ -61,7 +61,7 @@ impl Run<'_> {
         &mut self,
         platform: &mut Platform,
         is_meant: impl Fn(&Site) -> bool,
-        observe: &mut dyn FnMut(Event<'_>),
+        observe: &mut dyn FnMut(StudyEvent<'_>),
     ) -> Result<(), Error> {
         self.stop_or_build_anew(platform, is_meant, |_| false, observe)
     }
@@ -71,7 +71,7 @@ impl Run<'_> {
         platform: &mut Platform,
         is_meant: impl Fn(&Site) -> bool,
         is_spoilt: impl Fn(&Site) -> bool,
-        observe: &mut dyn FnMut(Event<'_>),
+        observe: &mut dyn FnMut(StudyEvent<'_>),
     ) -> Result<(), Error> {
         let (mut points, mut broken, mut notes) = (Vec::new(), Vec::new(), Vec::new());
         for (index, site) in self.sites.iter_mut().enumerate().filter(|(_, site)| is_meant(site)) {
@@ -86,13 +86,13 @@ impl Run<'_> {
             points.extend(site.plan.points.iter().copied());
             broken.push(index);
         }
-        if self.control.urgency() != Urgency::None {
+        if self.control.urgency() != StopUrgency::None {
             return Err(Error::Interrupted { doing: "running trials" });
         }
         hosts_are_there(platform)?;
-        notes.iter().for_each(|note| observe(Event::Note(note)));
+        notes.iter().for_each(|note| observe(StudyEvent::Note(note)));
         if platform.reopen(self.control)? {
-            observe(Event::Note(
+            observe(StudyEvent::Note(
                 "all servers are built anew: the process that kept them has ended",
             ));
             points = self.sites.iter().flat_map(|site| site.plan.points.clone()).collect();

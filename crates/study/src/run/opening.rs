@@ -1,7 +1,10 @@
 //! The record that a run begins with, or goes on with.
 
 use lab::guest::StudyRights;
-use record::{Fact, Header, Paired, PlannedTrial, Reader, RunState, Trial, Writer};
+use record::{
+    MachineFact, PairingAttempt, PlannedTrial, RecordHeader, RecordReader, RecordWriter, RunState,
+    Trial,
+};
 use spec::ScheduledTrial;
 
 use crate::clock;
@@ -11,21 +14,21 @@ use crate::fit::has::{HasServers, MachineResources};
 use crate::fit::hosts;
 use crate::fit::preflight::Preflight;
 use crate::platform::Platform;
-use crate::request::{RecordPlace, Request};
+use crate::request::{RecordPlace, StudyRequest};
 
 /// Opens the record, and gives every attempt that it holds already, at trials and at pairs.
 pub(crate) fn open_record(
-    request: &Request,
+    request: &StudyRequest,
     trials: &[ScheduledTrial],
-    facts: &[Fact],
+    facts: &[MachineFact],
     platform: &Platform,
     preflight: &Preflight,
     has: &MachineResources,
-) -> Result<(Writer, Vec<Trial>, Vec<Paired>), Error> {
+) -> Result<(RecordWriter, Vec<Trial>, Vec<PairingAttempt>), Error> {
     if let RecordPlace::Resume(directory) = &request.place {
         // Nobody else adds anything once it is locked.
-        let mut writer = Writer::resume(directory)?;
-        let reader = Reader::open(directory)?;
+        let mut writer = RecordWriter::resume(directory)?;
+        let reader = RecordReader::open(directory)?;
         let header = writer.header();
         let (had, has) = (facts::of_servers(&header.facts), facts::of_servers(facts));
         if had != has {
@@ -72,24 +75,24 @@ pub(crate) fn open_record(
     }
     let header = header(request, trials, facts.to_vec(), notes);
     let writer = match &request.place {
-        RecordPlace::Below(runs) => Writer::create_below(runs, header, &request.folder)?,
+        RecordPlace::Below(runs) => RecordWriter::create_below(runs, header, &request.folder)?,
         RecordPlace::Directory(directory) | RecordPlace::Resume(directory) => {
-            Writer::create(directory, header, &request.folder)?
+            RecordWriter::create(directory, header, &request.folder)?
         }
     };
     Ok((writer, Vec::new(), Vec::new()))
 }
 
 fn header(
-    request: &Request,
+    request: &StudyRequest,
     trials: &[ScheduledTrial],
-    facts: Vec<Fact>,
+    facts: Vec<MachineFact>,
     notes: Vec<String>,
-) -> Header {
+) -> RecordHeader {
     let study = &request.study;
     let plan =
         trials.iter().map(|planned| PlannedTrial::new(planned, &study.points[planned.point].name));
-    Header {
+    RecordHeader {
         format: record::FORMAT,
         pgrig: env!("CARGO_PKG_VERSION").to_owned(),
         study: request.folder.name.clone(),
@@ -111,7 +114,7 @@ fn header(
 
 /// Metrics that cannot be measured on the user's server for lack of an extension: the rig creates
 /// none there.
-fn missing_extensions(request: &Request, has: &MachineResources) -> Vec<String> {
+fn missing_extensions(request: &StudyRequest, has: &MachineResources) -> Vec<String> {
     let HasServers::Outside(outside) = &has.servers else { return Vec::new() };
     let nodes = request.study.points.iter().flat_map(|point| &point.topology.nodes);
     let asked: std::collections::BTreeSet<&String> =

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use load::Urgency;
-use record::{Ending, Paired};
+use load::StopUrgency;
+use record::{AttemptEnding, PairingAttempt};
 use spec::{Pairing, ScheduledTrial};
 
 use super::Run;
@@ -12,7 +12,7 @@ use crate::fit::estimate;
 use crate::fit::preflight;
 use crate::pairs::PairsOrder;
 use crate::platform::Platform;
-use crate::run::event::Event;
+use crate::run::event::StudyEvent;
 
 impl Run<'_> {
     /// Pairings that are still to be measured.
@@ -36,23 +36,23 @@ impl Run<'_> {
         &mut self,
         platform: &Platform,
         trials: &[ScheduledTrial],
-        observe: &mut dyn FnMut(Event<'_>),
+        observe: &mut dyn FnMut(StudyEvent<'_>),
     ) -> Result<(), Error> {
         let pairings = std::mem::take(&mut self.pairings);
         let of = self.request.study.pairings_of(trials).len();
         for (index, pairing) in pairings.iter().enumerate() {
-            if self.control.urgency() != Urgency::None {
+            if self.control.urgency() != StopUrgency::None {
                 return Err(Error::Interrupted { doing: "measuring pairs" });
             }
-            observe(Event::PairsBegin { pairing, of });
+            observe(StudyEvent::PairsBegin { pairing, of });
             let left_s = pairings[index..].iter().map(estimate::pairs_s).sum();
             let paired = self.measure_pairing(platform, pairing, left_s, observe)?;
             self.writer.add_pairs(&paired)?;
-            if let Ending::Failed(_) = paired.ending {
+            if let AttemptEnding::Failed(_) = paired.ending {
                 self.failed += 1;
             }
-            observe(Event::PairsEnded { paired: &paired, of });
-            let is_interrupted = matches!(paired.ending, Ending::Interrupted(_));
+            observe(StudyEvent::PairsEnded { paired: &paired, of });
+            let is_interrupted = matches!(paired.ending, AttemptEnding::Interrupted(_));
             self.pairs.push(paired);
             if is_interrupted {
                 return Err(Error::Interrupted { doing: "measuring pairs" });
@@ -66,8 +66,8 @@ impl Run<'_> {
         platform: &Platform,
         pairing: &Pairing,
         left_s: f64,
-        observe: &mut dyn FnMut(Event<'_>),
-    ) -> Result<Paired, Error> {
+        observe: &mut dyn FnMut(StudyEvent<'_>),
+    ) -> Result<PairingAttempt, Error> {
         let began = Instant::now();
         let request = self.request;
         let attempts = self.pairs.iter().filter(|paired| paired.number == pairing.number);
@@ -102,9 +102,9 @@ impl Run<'_> {
             let left_s = (left_s - began.elapsed().as_secs_f64()).max(0.0);
             match event {
                 measure::PairEvent::Progress(progress) => {
-                    observe(Event::Pairs { progress, left_s })
+                    observe(StudyEvent::Pairs { progress, left_s })
                 }
-                measure::PairEvent::Outlook(note) => observe(Event::Note(note)),
+                measure::PairEvent::Outlook(note) => observe(StudyEvent::Note(note)),
                 // Of a comparison's own servers, which pairs do not have.
                 measure::PairEvent::Crowd(_)
                 | measure::PairEvent::Given(_)

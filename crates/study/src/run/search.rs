@@ -7,14 +7,14 @@ mod grown;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use load::{Control, Urgency};
+use load::{LoadControl, StopUrgency};
 use nemesis::{
     FaultSchedule, PromiseViolation, ScheduleSearch, ScheduleTrial, SearchLimits, TrialOutcome,
     TrialPurpose,
 };
-use record::{Paired, PlannedTrial, SearchTerms, Trial, Writer};
+use record::{PairingAttempt, PlannedTrial, RecordWriter, SearchTerms, Trial};
 use site::Site;
-use spec::{Folder, NemesisPlan, PointName, ScheduledTrial, Study, invariants_of};
+use spec::{NemesisPlan, PointName, ScheduledTrial, Study, StudyFolder, invariants_of};
 use stats::mix;
 use verdict::Verdict;
 
@@ -23,8 +23,8 @@ use crate::error::{Error, SearchError};
 use crate::facts;
 use crate::fit::preflight::Preflight;
 use crate::platform::{FoundPlatform, Platform};
-use crate::request::{RecordPlace, Request};
-use crate::run::event::Event;
+use crate::request::{RecordPlace, StudyRequest};
+use crate::run::event::StudyEvent;
 use crate::run::opening::open_record;
 use grown::GrowingStudy;
 
@@ -32,7 +32,7 @@ use grown::GrowingStudy;
 #[derive(Clone, Debug)]
 pub struct SearchRequest {
     /// The study and its servers; `only` means the point whose load runs, its seed is that of all schedules.
-    pub request: Request,
+    pub request: StudyRequest,
     /// Schedules that are drawn at most; none for no limit.
     pub schedules: Option<u64>,
     /// The time after which none is drawn any more; what was found is shrunk all the same.
@@ -54,7 +54,7 @@ pub enum SearchEvent<'a> {
         directory: &'a std::path::Path,
     },
     /// Something of its trials and servers.
-    OfRun(Event<'a>),
+    OfRun(StudyEvent<'a>),
     /// A trial begins.
     Asks {
         experiment: &'a ScheduleTrial,
@@ -95,11 +95,11 @@ pub struct SearchResult {
 ///
 /// # Errors
 /// The study does not say which trial is meant, has no promise, or no fault that fits.
-pub fn search_plan(request: &Request) -> Result<(PointName, NemesisPlan, Vec<String>), Error> {
+pub fn search_plan(request: &StudyRequest) -> Result<(PointName, NemesisPlan, Vec<String>), Error> {
     let study = &request.study;
     let pattern = request.only.as_deref().or(study.nemesis.trial.as_deref());
-    let meant = |point: &&spec::Point| pattern.is_none_or(|pattern| point.name.fits(pattern));
-    let mut points: Vec<&spec::Point> = study.points.iter().filter(meant).collect();
+    let meant = |point: &&spec::TrialPoint| pattern.is_none_or(|pattern| point.name.fits(pattern));
+    let mut points: Vec<&spec::TrialPoint> = study.points.iter().filter(meant).collect();
     // A name is a part of longer ones.
     if let Some(exact) = points.iter().find(|point| Some(&*point.name.to_string()) == pattern) {
         points = vec![*exact];
@@ -136,7 +136,7 @@ pub fn search_plan(request: &Request) -> Result<(PointName, NemesisPlan, Vec<Str
 /// When it could not begin, or the record cannot be written any more.
 pub fn search(
     asked: &SearchRequest,
-    control: &Control,
+    control: &LoadControl,
     observe: &mut dyn FnMut(SearchEvent<'_>),
 ) -> Result<SearchResult, Error> {
     let result = attempt(asked, control, observe);
@@ -145,7 +145,7 @@ pub fn search(
 
 fn attempt(
     asked: &SearchRequest,
-    control: &Control,
+    control: &LoadControl,
     observe: &mut dyn FnMut(SearchEvent<'_>),
 ) -> Result<SearchResult, Error> {
     let began = Instant::now();
@@ -236,7 +236,7 @@ fn attempt(
 /// A search and all that it has seen.
 struct UnderWay<'a> {
     asked: &'a SearchRequest,
-    control: &'a Control,
+    control: &'a LoadControl,
     growing: GrowingStudy,
     search: ScheduleSearch,
     began: Instant,
@@ -320,10 +320,10 @@ impl UnderWay<'_> {
         kept: Kept,
         platform: &mut Platform,
         preflight: &Preflight,
-        (request, planned): (&Request, &ScheduledTrial),
+        (request, planned): (&StudyRequest, &ScheduledTrial),
         observe: &mut dyn FnMut(SearchEvent<'_>),
     ) -> (Kept, Result<Trial, Error>) {
-        let observe = &mut |event: Event<'_>| observe(SearchEvent::OfRun(event));
+        let observe = &mut |event: StudyEvent<'_>| observe(SearchEvent::OfRun(event));
         let (kept, ran) = kept.lend(request, preflight, self.control, |mut run| {
             let ran = run.one_schedule(platform, planned, observe);
             (run.into(), ran)
@@ -337,14 +337,14 @@ impl Run<'_> {
         &mut self,
         platform: &mut Platform,
         planned: &ScheduledTrial,
-        observe: &mut dyn FnMut(Event<'_>),
+        observe: &mut dyn FnMut(StudyEvent<'_>),
     ) -> Result<Trial, Error> {
-        if self.control.urgency() != Urgency::None {
+        if self.control.urgency() != StopUrgency::None {
             return Err(Error::Interrupted { doing: "searching" });
         }
         let name = &self.request.study.points[planned.point].name;
-        let text = self.request.folder.files.get(Folder::SCHEDULES);
-        let place = format!("study/{}/{}", self.request.folder.name, Folder::SCHEDULES);
+        let text = self.request.folder.files.get(StudyFolder::SCHEDULES);
+        let place = format!("study/{}/{}", self.request.folder.name, StudyFolder::SCHEDULES);
         if let Some(text) = text {
             self.writer.attach(&place, text)?;
         }
@@ -365,10 +365,10 @@ impl Run<'_> {
 
 /// What a run has beside its request, from one schedule to the next.
 struct Kept {
-    writer: Writer,
+    writer: RecordWriter,
     origin: Instant,
     done: Vec<Trial>,
-    pairs: Vec<Paired>,
+    pairs: Vec<PairingAttempt>,
     sites: Vec<Site>,
     spent: Spent,
     failed: usize,
@@ -378,9 +378,9 @@ impl Kept {
     /// Has something done by a run of this request.
     fn lend<'r, T>(
         self,
-        request: &'r Request,
+        request: &'r StudyRequest,
         preflight: &'r Preflight,
-        control: &'r Control,
+        control: &'r LoadControl,
         act: impl FnOnce(Run<'r>) -> T,
     ) -> T {
         let Kept { writer, origin, done, pairs, sites, spent, failed } = self;

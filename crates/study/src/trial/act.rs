@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lab::guest::{self, StatementOutcome, StatementTarget};
 use lab::{Node, Part, ProcessAct, Server, Way, wait_until};
-use record::Fault;
+use record::FaultyParty;
 use server::message::with_detail as server_words;
 use server::{Client, ConnectError, Limits};
 use site::{
@@ -123,7 +123,7 @@ impl ActError {
 
     /// The fault to which it is due that an action had no effect; none where that makes the trial void
     /// and nothing else. `was_down` says that the node had been ended by an earlier action.
-    pub(crate) fn fault(&self, action: &Action, was_down: bool) -> Option<Fault> {
+    pub(crate) fn fault(&self, action: &Action, was_down: bool) -> Option<FaultyParty> {
         let is_of_server = matches!(
             action,
             Action::Start { .. }
@@ -148,16 +148,16 @@ impl ActError {
             }
             // It had ended unasked.
             ActError::NoProcess { .. } | ActError::Power(PowerError::NotRunning) => {
-                Some(Fault::Server)
+                Some(FaultyParty::Server)
             }
-            ActError::NoAnswer { .. } => Some(Fault::Server),
-            ActError::Command { .. } | ActError::Console(_) => Some(Fault::Unknown),
+            ActError::NoAnswer { .. } => Some(FaultyParty::Server),
+            ActError::Command { .. } | ActError::Console(_) => Some(FaultyParty::Unknown),
             ActError::Lab(_) | ActError::Site(_) | ActError::Sql(_) | ActError::Power(_)
                 if is_of_server =>
             {
-                Some(Fault::Server)
+                Some(FaultyParty::Server)
             }
-            ActError::Lab(_) | ActError::Site(_) | ActError::Power(_) => Some(Fault::Unknown),
+            ActError::Lab(_) | ActError::Site(_) | ActError::Power(_) => Some(FaultyParty::Unknown),
             ActError::Sql(error) => blame::of_study_sql(error),
         }
     }

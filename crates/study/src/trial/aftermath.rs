@@ -3,8 +3,8 @@
 use std::error::Error;
 
 use check::TrialFacts;
-use load::{Control, Outcome};
-use probe::Readings;
+use load::{LoadControl, LoadOutcome};
+use probe::SamplerReadings;
 use record::Moment;
 use site::{Recovered, Site};
 use spec::metrics;
@@ -19,9 +19,9 @@ use crate::trial::powerless::PowerlessServers;
 pub(crate) fn check(
     order: &TrialOrder<'_>,
     site: &mut Site,
-    outcome: &Outcome,
+    outcome: &LoadOutcome,
     metered: &WindowReadings,
-    readings: &Readings,
+    readings: &SamplerReadings,
     values: &check::QueryValues,
 ) -> Result<check::CheckOutcome, TrialFailure> {
     let point = order.point;
@@ -123,7 +123,7 @@ fn is_some(count: f64) -> bool {
 pub(crate) fn is_sound(order: &TrialOrder<'_>, site: &mut Site, metered: &WindowReadings) -> bool {
     let is_down = |node: &str| metered.is_down(node);
     // The user's signal has come already; the labs' end bounds what this may take.
-    let control = Control::new();
+    let control = LoadControl::new();
     let before = TrialFacts {
         point: order.point,
         origin: order.origin,

@@ -4,10 +4,10 @@
 use std::error::Error;
 use std::io;
 
-use load::{LoadError, Outcome, RowsError};
+use load::{LoadError, LoadOutcome, RowsError};
 
 use crate::full_disk::is_full;
-use record::Fault;
+use record::FaultyParty;
 
 /// Classes of errors that a server has of its own, whatever it is asked: connections, resources,
 /// shutdowns, the system, damage.
@@ -17,7 +17,7 @@ const OF_SERVER: [&str; 6] = ["08", "53", "57P", "58", "XX", "F0"];
 const OF_STATEMENT: [&str; 6] = ["0A", "22", "26", "3D", "3F", "42"];
 
 /// Of what a load has heard: each error's SQLSTATE.
-pub(crate) fn of_load(outcome: &Outcome) -> Fault {
+pub(crate) fn of_load(outcome: &LoadOutcome) -> FaultyParty {
     let counts = || outcome.workloads.iter().map(|one| &one.counts_total);
     let has_succeeded = counts().any(|counts| counts.transactions > 0);
     let states = counts().flat_map(|counts| counts.errors.keys());
@@ -25,63 +25,63 @@ pub(crate) fn of_load(outcome: &Outcome) -> Fault {
 }
 
 /// A statement is proven to be the study's fault by what a server said of it, if nothing ever went well.
-fn of_states<'s>(states: impl Iterator<Item = &'s str>, has_succeeded: bool) -> Fault {
+fn of_states<'s>(states: impl Iterator<Item = &'s str>, has_succeeded: bool) -> FaultyParty {
     let states: Vec<&str> = states.collect();
     let any = |classes: &[&str], state: &str| classes.iter().any(|class| state.starts_with(class));
     if states.iter().any(|state| any(&OF_SERVER, state)) {
-        return Fault::Server;
+        return FaultyParty::Server;
     }
     // Without any, the client itself has found something that it cannot do.
     match !has_succeeded && states.iter().all(|state| any(&OF_STATEMENT, state)) {
-        true => Fault::Study,
-        false => Fault::Unknown,
+        true => FaultyParty::Study,
+        false => FaultyParty::Unknown,
     }
 }
 
 /// Of a statement of the rig's own.
-pub(crate) fn of_sql(error: &postgres::Error) -> Fault {
+pub(crate) fn of_sql(error: &postgres::Error) -> FaultyParty {
     let Some(state) = error.code() else {
         // No answer of a server is a server's fault.
-        return Fault::Server;
+        return FaultyParty::Server;
     };
     match of_states([state.code()].into_iter(), true) {
-        Fault::Server => Fault::Server,
-        _ => Fault::Unknown,
+        FaultyParty::Server => FaultyParty::Server,
+        _ => FaultyParty::Unknown,
     }
 }
 
 /// Of a statement of the study's; none where the statement itself is wrong.
-pub(crate) fn of_study_sql(error: &postgres::Error) -> Option<Fault> {
+pub(crate) fn of_study_sql(error: &postgres::Error) -> Option<FaultyParty> {
     let states = error.code().map(|state| state.code());
     match of_states(states.into_iter(), false) {
         // Without an SQLSTATE no server has answered.
-        Fault::Study if states.is_some() => None,
-        Fault::Study => Some(Fault::Server),
+        FaultyParty::Study if states.is_some() => None,
+        FaultyParty::Study => Some(FaultyParty::Server),
         fault => Some(fault),
     }
 }
 
 /// Of a load that did not come to its end.
-pub(crate) fn of_load_error(error: &LoadError) -> Fault {
+pub(crate) fn of_load_error(error: &LoadError) -> FaultyParty {
     match error {
-        LoadError::OpenFiles { .. } => Fault::Machine,
-        LoadError::System { source, .. } if is_full(source) => Fault::Machine,
+        LoadError::OpenFiles { .. } => FaultyParty::Machine,
+        LoadError::System { source, .. } if is_full(source) => FaultyParty::Machine,
         // What the study says, found before any server was asked.
         LoadError::Script(_) | LoadError::Statement { .. } | LoadError::Variable { .. } => {
-            Fault::Study
+            FaultyParty::Study
         }
         // Rows that are none, or too many; a server that could not be asked may be at fault.
         LoadError::Rows { source, .. }
             if !matches!(**source, RowsError::Connect(_) | RowsError::Query(_)) =>
         {
-            Fault::Study
+            FaultyParty::Study
         }
-        _ => Fault::Unknown,
+        _ => FaultyParty::Unknown,
     }
 }
 
 /// Of what the rig does with its servers before and after a load, by the error that is below the others.
-pub(crate) fn of(error: &(dyn Error + 'static)) -> Fault {
+pub(crate) fn of(error: &(dyn Error + 'static)) -> FaultyParty {
     let mut next = Some(error);
     while let Some(error) = next {
         if let Some(error) = error.downcast_ref::<postgres::Error>() {
@@ -89,11 +89,11 @@ pub(crate) fn of(error: &(dyn Error + 'static)) -> Fault {
         }
         let kind = error.downcast_ref().map(io::Error::kind);
         if matches!(kind, Some(io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable)) {
-            return Fault::Rig;
+            return FaultyParty::Rig;
         }
         next = error.source();
     }
-    Fault::Unknown
+    FaultyParty::Unknown
 }
 
 #[cfg(test)]
@@ -106,17 +106,17 @@ mod tests {
             let found = of_states(states.iter().copied(), has_succeeded);
             assert_eq!(found, expected, "{states:?}");
         };
-        check(&["XX001"], false, Fault::Server);
-        check(&["XX001", "42P01"], false, Fault::Server);
-        check(&["08006"], true, Fault::Server);
-        check(&["57P02"], true, Fault::Server);
-        check(&["53100"], true, Fault::Server);
-        check(&["42P01"], false, Fault::Study);
-        check(&["22012", "42601"], false, Fault::Study);
-        check(&[], false, Fault::Study);
+        check(&["XX001"], false, FaultyParty::Server);
+        check(&["XX001", "42P01"], false, FaultyParty::Server);
+        check(&["08006"], true, FaultyParty::Server);
+        check(&["57P02"], true, FaultyParty::Server);
+        check(&["53100"], true, FaultyParty::Server);
+        check(&["42P01"], false, FaultyParty::Study);
+        check(&["22012", "42601"], false, FaultyParty::Study);
+        check(&[], false, FaultyParty::Study);
         // What could be done before is not wrong in itself.
-        check(&["42P01"], true, Fault::Unknown);
-        check(&["23505"], false, Fault::Unknown);
-        check(&["57014"], false, Fault::Unknown);
+        check(&["42P01"], true, FaultyParty::Unknown);
+        check(&["23505"], false, FaultyParty::Unknown);
+        check(&["57014"], false, FaultyParty::Unknown);
     }
 }

@@ -3,14 +3,14 @@
 use std::error::Error as StdError;
 use std::fmt;
 
-use record::{Fault, Reason};
+use record::{EndingReason, FaultyParty};
 
 use crate::trial::blame;
 
 /// The reason why a trial broke.
 pub(crate) enum TrialFailure {
     /// In one way or another.
-    Somehow(Reason<Fault>),
+    Somehow(EndingReason<FaultyParty>),
     /// By a statement that is wrong: its place and the server's words.
     Statement(String),
     /// The user has asked for the end.
@@ -22,11 +22,11 @@ pub(crate) enum TrialFailure {
 impl TrialFailure {
     /// It is not known whose fault it is.
     pub(crate) fn unknown(error: impl fmt::Display) -> TrialFailure {
-        TrialFailure::somehow(Fault::Unknown, error)
+        TrialFailure::somehow(FaultyParty::Unknown, error)
     }
 
-    pub(crate) fn somehow(kind: Fault, error: impl fmt::Display) -> TrialFailure {
-        TrialFailure::Somehow(Reason { kind, text: error.to_string() })
+    pub(crate) fn somehow(kind: FaultyParty, error: impl fmt::Display) -> TrialFailure {
+        TrialFailure::Somehow(EndingReason { kind, text: error.to_string() })
     }
 
     /// By what is below an error.
@@ -41,6 +41,6 @@ impl TrialFailure {
 
     /// A failure of a server that should run.
     pub(crate) fn server(error: impl fmt::Display) -> TrialFailure {
-        TrialFailure::somehow(Fault::Server, error)
+        TrialFailure::somehow(FaultyParty::Server, error)
     }
 }

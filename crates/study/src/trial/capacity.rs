@@ -1,10 +1,10 @@
 //! Rates in multiples of a capacity become rates: the capacity is searched on the servers of the trial, before its load.
 
 use check::TrialFigure;
-use load::{Fleet, LoadError, OnLoss};
+use load::{LaneFleet, LoadError, OnLoss};
 use measure::PreparedLoad;
 use site::Site;
-use spec::{CapacitySearch, Pace, Point, WarmUp, Workload, metrics};
+use spec::{CapacitySearch, Pace, TrialPoint, WarmUp, Workload, metrics};
 
 use crate::fleet::StudyHosts;
 use crate::trial::broke::TrialFailure;
@@ -14,7 +14,7 @@ use crate::trial::{blame, load_failure, load_plan};
 /// A point whose rates are all in transactions a second.
 pub(crate) struct SizedPoint {
     /// The point.
-    pub(crate) point: Point,
+    pub(crate) point: TrialPoint,
     /// The capacities that were found.
     pub(crate) figures: Vec<TrialFigure>,
 }
@@ -59,7 +59,12 @@ impl SizedPoint {
 }
 
 /// The point with one workload alone, in a closed loop of so many clients.
-fn alone(point: &Point, workload: &Workload, search: CapacitySearch, clients: u32) -> Point {
+fn alone(
+    point: &TrialPoint,
+    workload: &Workload,
+    search: CapacitySearch,
+    clients: u32,
+) -> TrialPoint {
     let workload = Workload {
         clients,
         pace: Pace::Closed,
@@ -72,7 +77,7 @@ fn alone(point: &Point, workload: &Workload, search: CapacitySearch, clients: u3
         expects_failures: true,
         ..workload.clone()
     };
-    Point {
+    TrialPoint {
         workloads: vec![workload],
         generators: 1,
         warmup: WarmUp::Fixed(search.warmup_ms()),
@@ -91,13 +96,13 @@ fn alone(point: &Point, workload: &Workload, search: CapacitySearch, clients: u3
 const DRAIN_MS: u64 = 5_000;
 
 /// Transactions a second of a point's load.
-fn throughput(order: &TrialOrder<'_>, site: &Site, point: Point) -> Result<f64, TrialFailure> {
+fn throughput(order: &TrialOrder<'_>, site: &Site, point: TrialPoint) -> Result<f64, TrialFailure> {
     let schema = site.data_node().schema.filter(|_| !site.is_sharded());
     let plan = load_plan::plan(&point, order.planned, &site.conninfos(), schema);
     let hosts = order.fleet.map(StudyHosts::generators);
     let fleet = match (&hosts, order.fleet) {
-        (Some(hosts), Some(fleet)) => Fleet::Hosts { hosts, on_loss: fleet.on_loss() },
-        _ => Fleet::here(point.generators, order.generator),
+        (Some(hosts), Some(fleet)) => LaneFleet::Hosts { hosts, on_loss: fleet.on_loss() },
+        _ => LaneFleet::here(point.generators, order.generator),
     };
     let load = PreparedLoad::new(&plan, order.origin, Vec::new());
     let measured = load.run(fleet, order.control, &mut []).map_err(|error| match error {

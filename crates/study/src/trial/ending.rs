@@ -1,8 +1,10 @@
 //! Decision if a trial counts, and doubts for its reader.
 
-use load::{End, OnLoss, Outcome};
-use record::{Counts, Ending, Fault, Generator, Note, NoteKind, VoidKind};
-use spec::Profile;
+use load::{LoadEnd, LoadOutcome, OnLoss};
+use record::{
+    AttemptEnding, FaultyParty, GeneratorCost, Note, NoteKind, TransactionCounts, VoidKind,
+};
+use spec::StudyProfile;
 
 use crate::trial::blame;
 use crate::trial::figures::of_phases;
@@ -16,54 +18,64 @@ use measure::Steadiness;
 /// figures may not.
 pub(crate) fn ending(
     order: &TrialOrder<'_>,
-    outcome: &Outcome,
+    outcome: &LoadOutcome,
     metered: &WindowReadings,
     notes: &mut Vec<Note>,
-) -> Ending {
+) -> AttemptEnding {
     // Clients may give up where the study breaks what they are connected to.
     let ends_clients = order.point.on_loss == OnLoss::Abort && !metered.ends.deaths.is_empty();
     let first = notes.first().map(|note| note.text.clone()).unwrap_or_default();
-    if matches!(outcome.end, End::Aborted | End::ExitedOnAbort(_)) && !ends_clients {
-        return Ending::failed(not_study(outcome), format!("every client gave up: {first}"));
+    if matches!(outcome.end, LoadEnd::Aborted | LoadEnd::ExitedOnAbort(_)) && !ends_clients {
+        return AttemptEnding::failed(not_study(outcome), format!("every client gave up: {first}"));
     }
     if let Some(failure) = metered.failures.iter().find(|failure| failure.fault.is_some()) {
-        return Ending::failed(failure.fault.unwrap_or(Fault::Unknown), failure.text.clone());
+        return AttemptEnding::failed(
+            failure.fault.unwrap_or(FaultyParty::Unknown),
+            failure.text.clone(),
+        );
     }
     if let Some(failure) = metered.failures.first() {
-        return Ending::void(VoidKind::Action, failure.text.clone());
+        return AttemptEnding::void(VoidKind::Action, failure.text.clone());
     }
     if let Some(why) = lateness::late(&metered.actions) {
-        return Ending::void(VoidKind::Late, why);
+        return AttemptEnding::void(VoidKind::Late, why);
     }
-    if matches!(outcome.end, End::Aborted | End::ExitedOnAbort(_)) {
-        return Ending::failed(Fault::Unknown, format!("every client gave up: {first}"));
+    if matches!(outcome.end, LoadEnd::Aborted | LoadEnd::ExitedOnAbort(_)) {
+        return AttemptEnding::failed(
+            FaultyParty::Unknown,
+            format!("every client gave up: {first}"),
+        );
     }
     // One with servers has its own ending (see `trial::run`).
     if let Some((host, why)) = lost(outcome) {
-        return Ending::failed(Fault::GeneratorHost, format!("host {host} is lost: {why}"));
+        return AttemptEnding::failed(
+            FaultyParty::GeneratorHost,
+            format!("host {host} is lost: {why}"),
+        );
     }
     let Some(window) = outcome.window else {
-        return Ending::failed(Fault::Unknown, "the window never opened");
+        return AttemptEnding::failed(FaultyParty::Unknown, "the window never opened");
     };
-    let sum = |count: fn(&Counts) -> u64| -> u64 {
+    let sum = |count: fn(&TransactionCounts) -> u64| -> u64 {
         outcome.workloads.iter().map(|one| count(&one.counts)).sum()
     };
     let aborted: u64 = outcome.workloads.iter().map(|one| one.counts_total.aborted_clients).sum();
     if aborted > 0 && !ends_clients {
         let clients = order.point.clients();
         let text = format!("{aborted} of {clients} clients gave up: {first}");
-        return Ending::failed(not_study(outcome), text);
+        return AttemptEnding::failed(not_study(outcome), text);
     }
-    let (transactions, failed) = (sum(|counts| counts.transactions), sum(Counts::failed));
+    let (transactions, failed) =
+        (sum(|counts| counts.transactions), sum(TransactionCounts::failed));
     if transactions == 0 && failed > 0 && order.point.timeline.is_empty() {
         let text = format!("every transaction failed: {failed} of {failed}");
-        return Ending::failed(blame::of_load(outcome), text);
+        return AttemptEnding::failed(blame::of_load(outcome), text);
     }
     if transactions == 0 {
         // That nothing ended is what was measured: a stall is a result.
         let text = "no transaction ended well inside the window";
         notes.push(Note::new(NoteKind::Unsteady, text));
-        return Ending::Done;
+        return AttemptEnding::Done;
     }
     let interval_ms = load_plan::interval_ms(order.point.window_ms);
     for phase in &order.point.phases {
@@ -77,7 +89,7 @@ pub(crate) fn ending(
         notes.push(Note::new(kind, format!("phase {}: {why}", phase.name)));
     }
     if !order.point.timeline.is_empty() || !order.point.must_be_steady {
-        return Ending::Done;
+        return AttemptEnding::Done;
     }
     let unsteady = match measure::judge_steadiness(&outcome.intervals, window, interval_ms) {
         _ if outcome.steady == Some(false) => Some(STILL_WARMING_UP.to_owned()),
@@ -92,25 +104,25 @@ pub(crate) fn ending(
         }
     };
     match unsteady {
-        Some(why) if order.profile == Profile::Smoke => {
+        Some(why) if order.profile == StudyProfile::Smoke => {
             notes.push(Note::new(NoteKind::Steadiness, format!("not steady: {why}")));
-            Ending::Done
+            AttemptEnding::Done
         }
-        Some(why) => Ending::void(VoidKind::NotSteady, format!("not steady: {why}")),
-        None => Ending::Done,
+        Some(why) => AttemptEnding::void(VoidKind::NotSteady, format!("not steady: {why}")),
+        None => AttemptEnding::Done,
     }
 }
 
 /// Party whose fault it is that clients gave up which go on after errors in statements.
-fn not_study(outcome: &Outcome) -> Fault {
+fn not_study(outcome: &LoadOutcome) -> FaultyParty {
     match blame::of_load(outcome) {
-        Fault::Server => Fault::Server,
-        _ => Fault::Unknown,
+        FaultyParty::Server => FaultyParty::Server,
+        _ => FaultyParty::Unknown,
     }
 }
 
 /// The first host that was lost while it generated load, and why.
-fn lost(outcome: &Outcome) -> Option<(&str, &str)> {
+fn lost(outcome: &LoadOutcome) -> Option<(&str, &str)> {
     outcome.hosts.iter().find_map(|host| Some((host.name.as_str(), host.lost.as_ref()?.1.as_str())))
 }
 
@@ -118,19 +130,19 @@ const STILL_WARMING_UP: &str =
     "throughput still rose, or latency fell, when the warm-up's bound was reached";
 
 /// Doubts whether the rig itself may have been the limit.
-pub(crate) fn generator_doubts(outcome: &Outcome) -> Vec<String> {
+pub(crate) fn generator_doubts(outcome: &LoadOutcome) -> Vec<String> {
     let generator = &outcome.generator;
     let mut doubts = Vec::new();
-    if generator.busy_share_max > Generator::BUSY_SHARE_MAX {
+    if generator.busy_share_max > GeneratorCost::BUSY_SHARE_MAX {
         let percent = generator.busy_share_max * 100.0;
         doubts.push(format!("the generator's busiest lane was at work {percent:.0} % of the time"));
     }
-    if generator.lag_share > Generator::LAG_SHARE_MAX {
+    if generator.lag_share > GeneratorCost::LAG_SHARE_MAX {
         let percent = generator.lag_share * 100.0;
         doubts.push(format!("the generator's loop lag is {percent:.0} % of what clients waited"));
     }
     if let Some(share) = generator.run_delay_share
-        && share > Generator::RUN_DELAY_SHARE_MAX
+        && share > GeneratorCost::RUN_DELAY_SHARE_MAX
     {
         let percent = share * 100.0;
         doubts.push(format!(

@@ -3,11 +3,11 @@
 use std::time::Instant;
 
 use check::CheckOutcome;
-use guard::{Entry, ExposureWindow};
+use guard::{BooksEntry, ExposureWindow};
 use jiff::Timestamp;
-use record::ledger::Exposure;
-use record::{Mark, MarkKind, Moment, Sample};
-use server::Setting;
+use record::ledger::UncoveredCommits;
+use record::{MarkKind, Moment, Sample, TimelineMark};
+use server::SyncStandbysSetting;
 use site::Site;
 use spec::metrics;
 
@@ -21,7 +21,7 @@ pub(crate) struct GuardRecords {
     /// Each exposure on the timeline, and the figures of each guarded server.
     pub(crate) outcome: CheckOutcome,
     /// Times at which a commit may have been on the primary alone.
-    pub(crate) stretches: Vec<Exposure>,
+    pub(crate) stretches: Vec<UncoveredCommits>,
 }
 
 /// Reason why a guard's record cannot be read.
@@ -82,7 +82,7 @@ impl GuardRecords {
         clock: &Clock,
         samples: &[Sample],
     ) -> Result<(), ExposureError> {
-        let moment = |entry: &Entry| moment(&entry.at, clock.zero);
+        let moment = |entry: &BooksEntry| moment(&entry.at, clock.zero);
         let (mut length_ns, mut restored_ns) = (0, None);
         for window in windows {
             let from = moment(&window.opened)?;
@@ -90,16 +90,17 @@ impl GuardRecords {
             let until = closed.unwrap_or(clock.until);
             length_ns += until.since(from);
             if let Some(alone) = window.alone_since() {
-                self.stretches.push(Exposure { from: moment(alone)?, until });
+                self.stretches.push(UncoveredCommits { from: moment(alone)?, until });
             }
-            self.outcome.marks.push(Mark {
+            self.outcome.marks.push(TimelineMark {
                 at: from,
                 length_ns: until.since(from),
                 kind: MarkKind::Exposure,
                 node: node.to_owned(),
                 text: words(window),
             });
-            if let (Some(closed), Ok(Setting::Sync(asked))) = (closed, window.opened.asked.parse())
+            if let (Some(closed), Ok(SyncStandbysSetting::Sync(asked))) =
+                (closed, window.opened.asked.parse())
             {
                 let since = replication::caught_up_since(samples, node, &asked, from, closed);
                 restored_ns = restored_ns.max(Some(closed.since(since)));

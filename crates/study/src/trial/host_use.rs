@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use host::clock::BOUND_MAX_NS;
 use host::{SilentGap, monotonic_ns_at};
-use load::Outcome;
-use probe::Readings;
-use record::{HostGap, HostGapKind, HostLoad, HostUse, Moment, Window};
+use load::LoadOutcome;
+use probe::SamplerReadings;
+use record::{HostGap, HostGapKind, HostLoad, HostUse, MeasuredWindow, Moment};
 use spec::{Metric, metrics};
 
 use crate::fleet::{GENERATOR, StudyHosts};
@@ -19,8 +19,8 @@ pub(crate) fn machine_of(host: &str) -> String {
 /// Figures of each host of a fleet.
 pub(crate) fn host_uses(
     fleet: &StudyHosts,
-    outcome: &Outcome,
-    readings: &Readings,
+    outcome: &LoadOutcome,
+    readings: &SamplerReadings,
     origin: Instant,
 ) -> Vec<HostUse> {
     let origin_ns = monotonic_ns_at(origin);
@@ -128,8 +128,8 @@ fn longest_ns(gaps: &[SilentGap]) -> u64 {
 
 /// The sum over the labels that are meant of their means in the window.
 fn mean(
-    readings: &Readings,
-    window: Window,
+    readings: &SamplerReadings,
+    window: MeasuredWindow,
     node: &str,
     metric: &Metric,
     is_meant: fn(&str) -> bool,

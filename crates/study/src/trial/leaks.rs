@@ -1,11 +1,11 @@
 //! Errors that clients get behind a pooler because another client's session state is left in the backend, or
 //! their own is in another one. The backends are looked at through the same pooler.
 
-use load::Outcome;
-use record::{Ending, Fault, Note, NoteKind};
+use load::LoadOutcome;
+use record::{AttemptEnding, FaultyParty, Note, NoteKind};
 use server::{Client, Limits};
 use site::Site;
-use spec::{Node, NodeKind, Point};
+use spec::{NodeKind, TopologyNode, TrialPoint};
 use terms::grouped;
 
 /// SQLSTATEs that tell of session state in the wrong backend, and the column of [`STATE_QUERY`] with that state.
@@ -38,7 +38,7 @@ pub(crate) struct Leaks {
 impl Leaks {
     /// Looks for the workloads that got such errors through something that is no server. The pooler still
     /// stands, and no client of the load is left.
-    pub(crate) fn look(point: &Point, site: &Site, outcome: &Outcome) -> Leaks {
+    pub(crate) fn look(point: &TrialPoint, site: &Site, outcome: &LoadOutcome) -> Leaks {
         let mut leaks = Leaks { notes: Vec::new(), is_seen: false };
         let conninfos = site.conninfos();
         for (workload, seen) in point.workloads.iter().zip(&outcome.workloads) {
@@ -65,12 +65,15 @@ impl Leaks {
     }
 
     /// An ending whose fault is not known, with what is known now.
-    pub(crate) fn explain(&self, ending: Ending) -> Ending {
+    pub(crate) fn explain(&self, ending: AttemptEnding) -> AttemptEnding {
         match (ending, self.notes.first()) {
-            (Ending::Failed(reason), Some(note))
-                if self.is_seen && reason.kind == Fault::Unknown =>
+            (AttemptEnding::Failed(reason), Some(note))
+                if self.is_seen && reason.kind == FaultyParty::Unknown =>
             {
-                Ending::failed(Fault::LeakedSession, format!("{}; {}", reason.text, note.text))
+                AttemptEnding::failed(
+                    FaultyParty::LeakedSession,
+                    format!("{}; {}", reason.text, note.text),
+                )
             }
             (ending, _) => ending,
         }
@@ -78,14 +81,14 @@ impl Leaks {
 }
 
 /// True of what stands between clients and servers.
-fn is_between(node: &Node) -> bool {
+fn is_between(node: &TopologyNode) -> bool {
     match &node.kind {
         NodeKind::Pgbouncer(_) => true,
         _ => node.machine().is_some_and(|machine| machine.server.is_none()),
     }
 }
 
-fn backends(between: &Node) -> u32 {
+fn backends(between: &TopologyNode) -> u32 {
     match &between.kind {
         NodeKind::Pgbouncer(pooler) => pooler.pool.min(BACKENDS_MAX),
         _ => BACKENDS_MAX,
@@ -94,7 +97,7 @@ fn backends(between: &Node) -> u32 {
 
 fn sentence(
     workload: &str,
-    between: &Node,
+    between: &TopologyNode,
     (state, what, count): (&str, &str, u64),
     held: &[&str],
 ) -> String {

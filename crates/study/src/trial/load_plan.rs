@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use load::{Connecting, Limit, OnError, OnLoss, Plan, RateCourse, RateStep, ShellUser};
+use load::{ConnectionMode, LoadLimit, LoadPlan, OnError, OnLoss, RateCourse, RateStep, ShellUser};
 use server::quote::identifier;
-use spec::{Action, Point, ProcessVerb, ScheduledTrial, TimelineEntry};
+use spec::{Action, ProcessVerb, ScheduledTrial, TimelineEntry, TrialPoint};
 use wire::conninfo::{Conninfo, TargetSessionAttrs};
 
 use crate::script_rows;
@@ -13,17 +13,17 @@ use crate::script_rows;
 /// The engine's plan at this point. `conninfos` has the address of each node; `schema` is the one that
 /// the rig has to itself on a server that is not its own: names are looked for there and nowhere else.
 pub(crate) fn plan(
-    point: &Point,
+    point: &TrialPoint,
     planned: &ScheduledTrial,
     conninfos: &BTreeMap<String, String>,
     schema: Option<&str>,
-) -> Plan {
-    let at_once = Connecting::default().at_once.div_ceil(point.generators);
-    let limit = Limit::Time { warm_up: point.warmup, window_ms: point.window_ms };
-    Plan {
+) -> LoadPlan {
+    let at_once = ConnectionMode::default().at_once.div_ceil(point.generators);
+    let limit = LoadLimit::Time { warm_up: point.warmup, window_ms: point.window_ms };
+    LoadPlan {
         lanes: lanes(point),
         seed: planned.seed,
-        connecting: Connecting { at_once, rate: point.connect_rate },
+        connecting: ConnectionMode { at_once, rate: point.connect_rate },
         drain_ms: Some(drain_ms(point)),
         interval_ms: interval_ms(point.window_ms),
         statements: true,
@@ -31,12 +31,12 @@ pub(crate) fn plan(
         rates: rates(point),
         // A script that is wrong fails in every transaction: nothing is measured by going on.
         exit_on_abort: !point.workloads.iter().any(|workload| may_fail(point, workload)),
-        ..Plan::new(workloads(point, conninfos, schema), limit)
+        ..LoadPlan::new(workloads(point, conninfos, schema), limit)
     }
 }
 
 /// The rates of the phases; none where all phases have the workloads' own.
-fn rates(point: &Point) -> Option<RateCourse> {
+fn rates(point: &TrialPoint) -> Option<RateCourse> {
     let steps = point
         .phases
         .iter()
@@ -47,10 +47,10 @@ fn rates(point: &Point) -> Option<RateCourse> {
 
 /// The workloads of a point.
 pub(crate) fn workloads(
-    point: &Point,
+    point: &TrialPoint,
     conninfos: &BTreeMap<String, String>,
     schema: Option<&str>,
-) -> Vec<load::Workload> {
+) -> Vec<load::ClientGroup> {
     let workloads = point.workloads.iter().map(|workload| {
         let hosts = workload.to.iter().filter_map(|to| conninfos.get(to));
         let conninfo = conninfo(hosts.map(String::as_str));
@@ -61,7 +61,7 @@ pub(crate) fn workloads(
 
 /// The place of the files of a trial's ledger, and the seed of its chains; none where no client keeps
 /// one.
-pub(crate) fn ledger(point: &Point, directory: &Path, seed: u64) -> Option<load::LedgerPlan> {
+pub(crate) fn ledger(point: &TrialPoint, directory: &Path, seed: u64) -> Option<load::LedgerPlan> {
     point
         .workloads
         .iter()
@@ -70,7 +70,7 @@ pub(crate) fn ledger(point: &Point, directory: &Path, seed: u64) -> Option<load:
 }
 
 /// The place of the files of a trial's history, beside its ledger; none where no client keeps one.
-pub(crate) fn history(point: &Point, directory: &Path) -> Option<load::HistoryPlan> {
+pub(crate) fn history(point: &TrialPoint, directory: &Path) -> Option<load::HistoryPlan> {
     const LEVEL: &str = "default_transaction_isolation";
     let groups = point.workloads.iter().map(|workload| {
         let of_session = workload.session.value(LEVEL);
@@ -103,11 +103,11 @@ fn conninfo<'c>(mut nodes: impl Iterator<Item = &'c str>) -> String {
 }
 
 fn workload(
-    point: &Point,
+    point: &TrialPoint,
     workload: &spec::Workload,
     conninfo: String,
     schema: Option<&str>,
-) -> load::Workload {
+) -> load::ClientGroup {
     // The data's variables are known to every script, pgbench's scale among them; what the
     // workload itself says comes last and wins.
     let scale = point.data.pgbench.as_ref().map(|t| ("scale".to_owned(), t.scale.to_string()));
@@ -120,11 +120,12 @@ fn workload(
     }
     let mut session: Vec<(String, String)> = session.into_iter().collect();
     let node = |name: &String| point.topology.node(name);
-    let is_direct = workload.to.iter().all(|name| node(name).is_some_and(spec::Node::is_postgres));
+    let is_direct =
+        workload.to.iter().all(|name| node(name).is_some_and(spec::TopologyNode::is_postgres));
     if workload.ledger.is_some() && is_direct {
         session = load::ledger_session(&session);
     }
-    load::Workload {
+    load::ClientGroup {
         name: workload.name.clone(),
         conninfo,
         scripts: workload.scripts.iter().map(script).collect(),
@@ -153,19 +154,19 @@ fn workload(
 
 /// True if statements may fail: where the study says so, where its clients have a rule for that, and where it breaks or
 /// moves something.
-fn may_fail(point: &Point, workload: &spec::Workload) -> bool {
+fn may_fail(point: &TrialPoint, workload: &spec::Workload) -> bool {
     let has_rule = workload.retry.is_some() || workload.deadline_ms.is_some();
     let is_told = workload.expects_failures || has_rule;
     is_told || !point.timeline.is_empty() || point.on_loss == OnLoss::Reconnect
 }
 
-fn script(script: &spec::Script) -> load::ScriptText {
+fn script(script: &spec::ScriptShare) -> load::LoadScript {
     let spec::ScriptText { name, text } = script.text();
-    load::ScriptText { name, text, weight: script.weight, syntax: script.syntax }
+    load::LoadScript { name, text, weight: script.weight, syntax: script.syntax }
 }
 
 /// One lane serves thousands of connections; more than one helps where cores are idle.
-pub(crate) fn lanes(point: &Point) -> u32 {
+pub(crate) fn lanes(point: &TrialPoint) -> u32 {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let cores = u32::try_from(cores).unwrap_or(u32::MAX);
     // The servers need the other half.
@@ -186,7 +187,7 @@ pub(crate) fn interval_ms(window_ms: u64) -> u64 {
 
 /// An answer that takes longer is not waited for: the query is cancelled. A server that the timeline
 /// has paused gives none, and no commit is confirmed by it.
-fn drain_ms(point: &Point) -> u64 {
+fn drain_ms(point: &TrialPoint) -> u64 {
     if let Some(ms) = point.drain_ms {
         return ms;
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use record::{Fault, Mark, MarkKind, Moment, TimedAction};
+use record::{FaultyParty, MarkKind, Moment, TimedAction, TimelineMark};
 use site::{MovedBuckets, PowerError, Site, TakenCut};
 use spec::Action;
 
@@ -17,7 +17,7 @@ pub(crate) struct WindowReadings {
     /// CPU of each node's processes at the ends of the window.
     pub(crate) cpu: BTreeMap<String, CpuSpan>,
     /// The actions that were done.
-    pub(crate) marks: Vec<Mark>,
+    pub(crate) marks: Vec<TimelineMark>,
     /// All actions, in the order in which they were due.
     pub(crate) actions: Vec<TimedAction>,
     /// The buckets that a rebalancing of the timeline has moved.
@@ -40,7 +40,7 @@ impl WindowReadings {
     /// The observations of a meter that has panicked: what it did, and whether it did all, is not known.
     pub(crate) fn of_panic() -> Self {
         let text = "the thread of the timeline and of the servers' CPU panicked; its message is on standard error";
-        let failure = ActFailure { fault: Some(Fault::Rig), text: text.to_owned() };
+        let failure = ActFailure { fault: Some(FaultyParty::Rig), text: text.to_owned() };
         Self { failures: vec![failure], ..Self::default() }
     }
 
@@ -87,7 +87,7 @@ impl WindowReadings {
 #[derive(Debug)]
 pub(crate) struct ActFailure {
     /// The party that may be at fault; none where the trial is merely not what the study asks for.
-    pub(crate) fault: Option<Fault>,
+    pub(crate) fault: Option<FaultyParty>,
     pub(crate) text: String,
 }
 
@@ -228,7 +228,7 @@ impl WindowReadings {
         }
         let length_ns = ended.since(began);
         let (kind, text) = (MarkKind::Action, words.clone());
-        metered.marks.push(Mark { at: began, length_ns, kind, node: name, text });
+        metered.marks.push(TimelineMark { at: began, length_ns, kind, node: name, text });
         if let Err(why) = done {
             let fault = why.fault(action, was_down);
             metered.failures.push(ActFailure { fault, text: words });

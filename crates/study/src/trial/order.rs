@@ -3,26 +3,26 @@
 use std::path::Path;
 use std::time::Instant;
 
-use load::{Control, Urgency};
-use record::{Trial, Writer};
+use load::{LoadControl, StopUrgency};
+use record::{RecordWriter, Trial};
 use site::{Labs, SiteUse};
-use spec::{Point, Profile, ScheduledTrial};
+use spec::{ScheduledTrial, StudyProfile, TrialPoint};
 
 use crate::fleet::StudyHosts;
 use crate::platform::Platform;
-use crate::request::Request;
+use crate::request::StudyRequest;
 use crate::trial::broke::TrialFailure;
 
 /// Input of a trial.
 pub(crate) struct TrialOrder<'a> {
-    pub(crate) point: &'a Point,
+    pub(crate) point: &'a TrialPoint,
     pub(crate) planned: &'a ScheduledTrial,
     /// Number of the attempt at this trial, from 1.
     pub(crate) attempt: usize,
-    pub(crate) profile: Profile,
+    pub(crate) profile: StudyProfile,
     /// Zero of every moment.
     pub(crate) origin: Instant,
-    pub(crate) control: &'a Control,
+    pub(crate) control: &'a LoadControl,
     pub(crate) alone: SiteUse,
     /// Labs in which its servers live, if they are the rig's.
     pub(crate) labs: Option<&'a Labs>,
@@ -33,7 +33,7 @@ pub(crate) struct TrialOrder<'a> {
     /// Directory in which its clients keep their ledger, if they keep one.
     pub(crate) ledger: &'a Path,
     /// The record, which is told when its load begins.
-    pub(crate) writer: Option<&'a Writer>,
+    pub(crate) writer: Option<&'a RecordWriter>,
 }
 
 impl TrialOrder<'_> {
@@ -45,21 +45,21 @@ impl TrialOrder<'_> {
     /// An error if the user has asked for the end: it is not worth while to go on.
     pub(crate) fn go_on(&self) -> Result<(), TrialFailure> {
         match self.control.urgency() {
-            Urgency::None => Ok(()),
-            Urgency::Clean | Urgency::AtOnce => Err(TrialFailure::Interrupted),
+            StopUrgency::None => Ok(()),
+            StopUrgency::Clean | StopUrgency::AtOnce => Err(TrialFailure::Interrupted),
         }
     }
 }
 
 /// Input of an attempt at a trial of a request; without a platform it is not run.
 pub(crate) fn order<'o>(
-    request: &'o Request,
-    control: &'o Control,
+    request: &'o StudyRequest,
+    control: &'o LoadControl,
     origin: Instant,
     (planned, attempt): (&'o ScheduledTrial, usize),
     alone: SiteUse,
     platform: Option<&'o Platform>,
-    record: Option<(&'o Writer, &'o Path)>,
+    record: Option<(&'o RecordWriter, &'o Path)>,
 ) -> TrialOrder<'o> {
     TrialOrder {
         point: &request.study.points[planned.point],

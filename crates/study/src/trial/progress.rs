@@ -1,10 +1,10 @@
 //! From what a load says to what a person wants to see of it: where it is, how fast it is now.
 
-use load::Event;
+use load::LoadEvent;
 use measure::LoadObserver;
-use record::{Interval, Moment};
-use spec::Point;
-use stats::Latency;
+use record::{LoadInterval, Moment};
+use spec::TrialPoint;
+use stats::LatencyHistogram;
 
 use crate::trial::stage::LoadStage;
 
@@ -15,23 +15,25 @@ pub(crate) struct LoadProgress<'a> {
     began: Option<Moment>,
     open: Option<Moment>,
     /// Intervals of the last second, or a bit more.
-    recent: Vec<Interval>,
+    recent: Vec<LoadInterval>,
 }
 
 impl LoadObserver for LoadProgress<'_> {
-    fn observe(&mut self, event: &Event<'_>) {
+    fn observe(&mut self, event: &LoadEvent<'_>) {
         let stage = match event {
-            Event::Connecting { done, of } => Some(LoadStage::Connecting { done: *done, of: *of }),
-            Event::LoadBegan { at } => {
+            LoadEvent::Connecting { done, of } => {
+                Some(LoadStage::Connecting { done: *done, of: *of })
+            }
+            LoadEvent::LoadBegan { at } => {
                 self.began = Some(*at);
                 None
             }
-            Event::WindowOpens { at } => {
+            LoadEvent::WindowOpens { at } => {
                 self.open = Some(*at);
                 None
             }
-            Event::Interval(cells) => self.interval(cells),
-            Event::Generators(_) | Event::Message(_) => None,
+            LoadEvent::Interval(cells) => self.interval(cells),
+            LoadEvent::Generators(_) | LoadEvent::Message(_) => None,
         };
         if let Some(stage) = stage {
             (self.tell)(stage);
@@ -40,13 +42,13 @@ impl LoadObserver for LoadProgress<'_> {
 }
 
 impl<'a> LoadProgress<'a> {
-    pub(crate) fn of(point: &Point, tell: &'a mut dyn FnMut(LoadStage)) -> LoadProgress<'a> {
+    pub(crate) fn of(point: &TrialPoint, tell: &'a mut dyn FnMut(LoadStage)) -> LoadProgress<'a> {
         let window_ns = point.window_ms * 1_000_000;
         LoadProgress { tell, window_ns, began: None, open: None, recent: Vec::new() }
     }
 
     /// An interval is over: one entry a workload. A stage about once a second.
-    fn interval(&mut self, cells: &[Interval]) -> Option<LoadStage> {
+    fn interval(&mut self, cells: &[LoadInterval]) -> Option<LoadStage> {
         self.recent.extend(cells.iter().cloned());
         let (first, last) = (self.recent.first()?, self.recent.last()?);
         let end = last.start.plus_ns(last.length_ns);
@@ -58,7 +60,7 @@ impl<'a> LoadProgress<'a> {
         match self.open {
             Some(open) if end > open => {
                 let transactions: u64 = recent.iter().map(|cell| cell.counts.transactions).sum();
-                let mut latency = Latency::new();
+                let mut latency = LatencyHistogram::new();
                 recent.iter().for_each(|cell| latency.merge(&cell.latency));
                 Some(LoadStage::Measuring {
                     seconds: end.since(open).min(self.window_ns) as f64 / 1e9,

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use load::Control;
+use load::LoadControl;
 use site::warm::{self, WarmingResult};
 use site::{Labs, LinkCrossing, Site, SiteUse, sql};
-use spec::Point;
+use spec::TrialPoint;
 
 /// The place where services are made.
 #[derive(Clone, Copy)]
@@ -27,11 +27,11 @@ pub(crate) struct PreparedPoint {
 /// Gets the servers of a point ready: reset, warm, links measured, the study's steps done, standbys
 /// streaming.
 pub(crate) fn servers(
-    point: &Point,
+    point: &TrialPoint,
     site: &mut Site,
     alone: SiteUse,
     place: &ServiceContext<'_>,
-    control: &Control,
+    control: &LoadControl,
 ) -> Result<PreparedPoint, String> {
     let text = |error: site::Error| error.to_string();
     site.prepare(point, alone, place.labs, place.program).map_err(text)?;
@@ -44,7 +44,7 @@ pub(crate) fn servers(
 
 /// Puts poolers, guards and routes between clients and servers.
 pub(crate) fn fronts(
-    point: &Point,
+    point: &TrialPoint,
     site: &mut Site,
     place: &ServiceContext<'_>,
 ) -> Result<(), String> {
@@ -54,25 +54,25 @@ pub(crate) fn fronts(
 }
 
 /// Gets servers that were restarted ready again: warm, clients routed.
-pub(crate) fn again(point: &Point, site: &Site) -> Result<(), String> {
+pub(crate) fn again(point: &TrialPoint, site: &Site) -> Result<(), String> {
     warm_up(point, site)?;
     site.route_cluster(point).map_err(|error| error.to_string())
 }
 
 /// Limits the I/O of the servers whose I/O the point limits, until the limits are lifted.
-pub(crate) fn limits(point: &Point, site: &Site) -> Result<(), String> {
+pub(crate) fn limits(point: &TrialPoint, site: &Site) -> Result<(), String> {
     site.limit_io(point).map(drop).map_err(|error| error.to_string())
 }
 
 /// Warms what the point's data say.
-fn warm_up(point: &Point, site: &Site) -> Result<WarmingResult, String> {
+fn warm_up(point: &TrialPoint, site: &Site) -> Result<WarmingResult, String> {
     let Some(warm) = &point.data.warm else { return Ok(WarmingResult::default()) };
     let mut client = site.data_node().connect().map_err(|error| error.to_string())?;
     warm::warm(&mut client, warm).map_err(|error| error.to_string())
 }
 
 /// The study's steps, then the statistics of each server begin anew where they are ours.
-fn before(point: &Point, site: &Site, control: &Control) -> Result<(), String> {
+fn before(point: &TrialPoint, site: &Site, control: &LoadControl) -> Result<(), String> {
     let mut clients: BTreeMap<&str, server::Client> = BTreeMap::new();
     for step in &point.before {
         let node = site.whom(Some(&step.on)).map_err(|error| error.to_string())?;

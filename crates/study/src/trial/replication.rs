@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use probe::Takeover;
+use probe::StandbyTakeover;
 use record::{Moment, Sample};
 use server::StandbyDemand;
 use spec::metrics;
@@ -16,7 +16,7 @@ use measure::NodeDeath;
 pub(crate) fn handover_ns<'d>(
     node: &str,
     deaths: impl Iterator<Item = &'d NodeDeath>,
-    takeovers: &[Takeover],
+    takeovers: &[StandbyTakeover],
 ) -> Option<u64> {
     let took = |death: &NodeDeath| {
         let mut later = takeovers.iter().filter(|one| one.node == node && one.at >= death.from);
@@ -31,7 +31,7 @@ pub(crate) fn handover_ns<'d>(
 pub(crate) fn return_ns<'d>(
     node: &str,
     deaths: impl Iterator<Item = &'d NodeDeath>,
-    takeovers: &[Takeover],
+    takeovers: &[StandbyTakeover],
 ) -> Option<u64> {
     let took_back = |death: &NodeDeath| {
         let restarted = death.restarted?;
@@ -77,7 +77,7 @@ pub(crate) fn caught_up_since(
 
 #[cfg(test)]
 mod tests {
-    use server::Setting;
+    use server::SyncStandbysSetting;
 
     use super::*;
 
@@ -85,8 +85,8 @@ mod tests {
         Moment((s * 1e9) as u64)
     }
 
-    fn takeovers(took: &[(f64, &str)]) -> Vec<Takeover> {
-        let takeover = |(at, standby): &(f64, &str)| Takeover {
+    fn takeovers(took: &[(f64, &str)]) -> Vec<StandbyTakeover> {
+        let takeover = |(at, standby): &(f64, &str)| StandbyTakeover {
             at: seconds(*at),
             node: "primary".to_owned(),
             standby: (*standby).to_owned(),
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn a_standby_has_caught_up_when_it_has_what_was_written_a_second_ago() {
         let asked = |text: &str| match text.parse() {
-            Ok(Setting::Sync(asked)) => asked,
+            Ok(SyncStandbysSetting::Sync(asked)) => asked,
             _ => panic!("{text} asks for no standby"),
         };
         // Second by second, 1,000 bytes are written in each, and so far behind are a and b.

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use host::monotonic_ns_at;
 use measure::LoadMeasurement;
-use probe::Readings;
+use probe::SamplerReadings;
 use record::{
-    Ending, Finished, Mark, MarkKind, Moment, Note, NoteKind, PlannedTrial, SkipKind, Trial, Window,
+    AttemptEnding, FinishedTrial, MarkKind, MeasuredWindow, Moment, Note, NoteKind, PlannedTrial,
+    SkipKind, TimelineMark, Trial,
 };
 use site::Site;
 use site::warm::WarmingResult;
@@ -25,7 +26,7 @@ pub(crate) struct TrialEvidence {
     /// What the load has shown; the slow transactions of the server that has the data among it, where they were
     /// asked for.
     pub(crate) measured: LoadMeasurement,
-    pub(crate) readings: Readings,
+    pub(crate) readings: SamplerReadings,
     pub(crate) metered: WindowReadings,
     pub(crate) warmed: WarmingResult,
     /// What the links let pass before the load.
@@ -41,9 +42,9 @@ pub(crate) struct TrialEvidence {
 }
 
 /// A trial that is not run at all.
-pub(crate) fn skipped(order: &TrialOrder<'_>, why: String) -> Finished {
+pub(crate) fn skipped(order: &TrialOrder<'_>, why: String) -> FinishedTrial {
     let mut finished = blank(order);
-    finished.trial.ending = Ending::skipped(SkipKind::CannotRunHere, why);
+    finished.trial.ending = AttemptEnding::skipped(SkipKind::CannotRunHere, why);
     finished.trial.ended = finished.trial.began;
     finished
 }
@@ -62,11 +63,13 @@ pub(crate) fn needs_its_ledger(trial: &Trial) -> bool {
         let value = trial.metrics.get(metric.name).and_then(|scopes| scopes.get(""));
         value.is_some_and(|count| *count > 0.0)
     };
-    trial.ending != Ending::Done || !trial.at_least.is_empty() || wrong.into_iter().any(is_wrong)
+    trial.ending != AttemptEnding::Done
+        || !trial.at_least.is_empty()
+        || wrong.into_iter().any(is_wrong)
 }
 
 /// Makes a trial of what was measured.
-pub(crate) fn fill(order: &TrialOrder<'_>, loaded: TrialEvidence, finished: &mut Finished) {
+pub(crate) fn fill(order: &TrialOrder<'_>, loaded: TrialEvidence, finished: &mut FinishedTrial) {
     let TrialEvidence { measured, mut readings, mut metered, warmed, crossings, .. } = loaded;
     let TrialEvidence { found, leaks, data_node, data_host, .. } = loaded;
     let LoadMeasurement { outcome, tails, messages } = measured;
@@ -144,9 +147,9 @@ fn file(trial: &mut Trial, figures: impl Iterator<Item = check::TrialFigure>) {
     }
 }
 
-fn phase_marks(window: Option<Window>, phases: &[ScenarioPhase]) -> Vec<Mark> {
+fn phase_marks(window: Option<MeasuredWindow>, phases: &[ScenarioPhase]) -> Vec<TimelineMark> {
     let Some(window) = window else { return Vec::new() };
-    let mark = |at: Moment, text: &str| Mark {
+    let mark = |at: Moment, text: &str| TimelineMark {
         at,
         length_ns: 0,
         kind: MarkKind::Phase,
@@ -165,7 +168,7 @@ fn phase_marks(window: Option<Window>, phases: &[ScenarioPhase]) -> Vec<Mark> {
             times => format!(", rate × {times}"),
         };
         let text = format!("phase {}{rate}", phase.name);
-        Mark { length_ns: part.close.since(part.open), ..mark(part.open, &text) }
+        TimelineMark { length_ns: part.close.since(part.open), ..mark(part.open, &text) }
     }));
     marks
 }
@@ -185,10 +188,10 @@ pub(crate) fn log_tails(site: &Site) -> BTreeMap<String, String> {
 const LOG_LINES: usize = 1_000;
 
 /// A trial of which nothing is known yet.
-pub(crate) fn blank(order: &TrialOrder<'_>) -> Finished {
+pub(crate) fn blank(order: &TrialOrder<'_>) -> FinishedTrial {
     let (started_at, began) = (clock::wall(), clock::now(order.origin));
     let planned = PlannedTrial::new(order.planned, &order.point.name);
     let trial = Trial { started_at, began, ended: began, ..planned.attempt(order.attempt) };
     let (intervals, samples, marks, logs) = Default::default();
-    Finished { trial, intervals, samples, marks, logs }
+    FinishedTrial { trial, intervals, samples, marks, logs }
 }

@@ -159,7 +159,7 @@ mod tests {
     use std::fs;
     use std::path::{Path, PathBuf};
 
-    use spec::{Folder, Profile, Study};
+    use spec::{Study, StudyFolder, StudyProfile};
 
     use super::*;
 
@@ -200,8 +200,8 @@ mod tests {
                 (name, fs::read_to_string(path).unwrap())
             });
             let (name, is_private) = (path.display().to_string(), false);
-            let folder = Folder { name, files: files.collect(), is_private };
-            Study::parse(&folder, Profile::Quick).unwrap()
+            let folder = StudyFolder { name, files: files.collect(), is_private };
+            Study::parse(&folder, StudyProfile::Quick).unwrap()
         };
         folders.filter(|path| path.is_dir()).map(read).collect()
     }

@@ -5,10 +5,12 @@ use std::time::Instant;
 
 use host::monotonic_ns_at;
 use measure::SampledServer;
-use probe::{Config, Pooler, ProbeError, Probes, Readings, RemoteProbe, Running};
+use probe::{
+    ProbeError, Probes, RemoteProbe, RunningSampler, SamplerConfig, SamplerReadings, WatchedPooler,
+};
 use record::Moment;
 use site::{Service, Site, SiteLink, SiteNode};
-use spec::Point;
+use spec::TrialPoint;
 
 use crate::clock;
 use crate::fleet::StudyHosts;
@@ -16,7 +18,7 @@ use crate::fleet::StudyHosts;
 /// The samplers of a trial.
 #[derive(Debug)]
 pub(crate) struct Samplers {
-    here: Running,
+    here: RunningSampler,
     there: Vec<RemoteProbe>,
     /// The host of each node and service that is on one.
     hosts: BTreeMap<String, String>,
@@ -26,14 +28,14 @@ pub(crate) struct Samplers {
 impl Samplers {
     /// Starts them beside the servers of a site.
     pub(crate) fn start(
-        point: &Point,
+        point: &TrialPoint,
         site: &Site,
         fleet: Option<&StudyHosts>,
         origin: Instant,
     ) -> Result<Samplers, ProbeError> {
         let hosts: BTreeMap<String, String> =
             site.hosts().map(|(name, host)| (name.to_owned(), host.to_owned())).collect();
-        let here = Config {
+        let here = SamplerConfig {
             generator_pids: vec![std::process::id()],
             ..config(point, site, |name| !hosts.contains_key(name))
         };
@@ -87,7 +89,7 @@ impl Samplers {
     }
 
     /// Ends them; everything that they have read, on the run's clock.
-    pub(crate) fn stop(self, fleet: Option<&StudyHosts>) -> Readings {
+    pub(crate) fn stop(self, fleet: Option<&StudyHosts>) -> SamplerReadings {
         let origin_ns = monotonic_ns_at(self.origin);
         let mut all = self.here.stop();
         for sampler in self.there {
@@ -117,7 +119,7 @@ impl<'a> SampledPlace<'a> {
     /// `conninfos` are those of the load.
     pub(crate) fn of(
         site: &Site,
-        point: &Point,
+        point: &TrialPoint,
         conninfos: &'a BTreeMap<String, String>,
     ) -> Option<SampledPlace<'a>> {
         let node = site.data_node();
@@ -131,7 +133,7 @@ impl<'a> SampledPlace<'a> {
     }
 
     /// The server, with the workloads that end there.
-    pub(crate) fn server(&self, point: &Point) -> SampledServer<'_> {
+    pub(crate) fn server(&self, point: &TrialPoint) -> SampledServer<'_> {
         let is_other = |to: &String| {
             *to != self.node && point.topology.node(to).is_some_and(|node| node.is_postgres())
         };
@@ -152,7 +154,7 @@ impl<'a> SampledPlace<'a> {
 
 /// How often is read what keeps VACUUM from removing dead rows: in scenarios with phases, about [`HORIZON_READINGS`]
 /// times in a window.
-fn horizon_every_s(point: &Point) -> Option<u64> {
+fn horizon_every_s(point: &TrialPoint) -> Option<u64> {
     let has_phases = !point.phases.is_empty();
     has_phases.then(|| (point.window_ms / 1000 / HORIZON_READINGS).max(1))
 }
@@ -161,13 +163,13 @@ fn horizon_every_s(point: &Point) -> Option<u64> {
 const HORIZON_READINGS: u64 = 1_200;
 
 /// The configuration of the sampler beside some nodes and services.
-fn config(point: &Point, site: &Site, is_there: impl Fn(&str) -> bool) -> Config {
+fn config(point: &TrialPoint, site: &Site, is_there: impl Fn(&str) -> bool) -> SamplerConfig {
     let watched =
         // A sampler of a server that is cut off would wait for it longer than the trial.
         |node: &&SiteNode| {
             point.topology.node(&node.name).is_some() && !node.is_managed() && is_there(&node.name)
         };
-    let servers = site.nodes.iter().filter(watched).map(|node| probe::Server {
+    let servers = site.nodes.iter().filter(watched).map(|node| probe::WatchedServer {
         node: node.name.clone(),
         conninfo: node.probe_conninfo(),
         database: node.database(),
@@ -179,11 +181,11 @@ fn config(point: &Point, site: &Site, is_there: impl Fn(&str) -> bool) -> Config
     let processes = site.processes().filter(|(name, _)| !is_server(name) && is_there(name));
     let processes = processes.map(|(name, pid)| (name.to_owned(), pid));
     let pooler = |service: &dyn Service| {
-        Some(Pooler { node: service.name().to_owned(), console: service.console()? })
+        Some(WatchedPooler { node: service.name().to_owned(), console: service.console()? })
     };
     let services = site.services().filter(|service| is_there(service.name()));
     let links = site.links.iter().filter(|link| is_there(link.name()));
-    Config {
+    SamplerConfig {
         servers: servers.collect(),
         processes: processes.collect(),
         poolers: services.filter_map(pooler).collect(),

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use record::{Moment, TimedAction};
 use site::Site;
-use spec::{Action, ActionTarget, AwaitedState, Point, TimelineEntry};
+use spec::{Action, ActionTarget, AwaitedState, TimelineEntry, TrialPoint};
 
 use crate::clock;
 use crate::trial::act::{self, ActError, ActionProof, Work};
@@ -26,7 +26,7 @@ use crate::trial::samplers::Samplers;
 
 /// What is to be done in a window.
 pub(crate) struct WindowAgenda<'a> {
-    pub(crate) point: &'a Point,
+    pub(crate) point: &'a TrialPoint,
     /// Time of each action of the timeline, in milliseconds since the window opened.
     pub(crate) at_ms: &'a [u64],
     pub(crate) origin: Instant,

@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use lab::Server;
 use site::Site;
-use spec::Point;
+use spec::TrialPoint;
 
 use crate::fit::estimate;
 
 /// The time for the load of a point, with its timeline.
-pub(crate) fn load_limit(point: &Point) -> Duration {
+pub(crate) fn load_limit(point: &TrialPoint) -> Duration {
     PATIENCE + Duration::from_millis(point.load_ms_max()) * 3
 }
 
 /// The time for what is done before or after the load of a point.
-pub(crate) fn other_limit(point: &Point) -> Duration {
+pub(crate) fn other_limit(point: &TrialPoint) -> Duration {
     let bytes_s = estimate::data_bytes(&point.data) / BYTES_PER_S;
     PATIENCE
         + Duration::from_secs_f64(estimate::trial_s(point) * 10.0)
@@ -22,7 +22,7 @@ pub(crate) fn other_limit(point: &Point) -> Duration {
 }
 
 /// The same for servers that stand with data of any origin: by their size.
-pub(crate) fn standing_limit(point: &Point, site: &Site) -> Duration {
+pub(crate) fn standing_limit(point: &TrialPoint, site: &Site) -> Duration {
     let bytes = site.nodes.iter().map(|node| match &node.server {
         // The size of what cannot be read now does not count.
         Server::Node(server) => server.data_bytes().unwrap_or_default(),

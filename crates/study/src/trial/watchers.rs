@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use lab::Way;
 use postgres::SimpleQueryMessage;
-use record::{Moment, Window};
+use record::{MeasuredWindow, Moment};
 use server::{Client, Limits};
 use site::Site;
 use spec::{ActionTarget, TimelineEntry, metrics};
@@ -153,7 +153,11 @@ fn ask(client: &mut Client) -> Option<(Role, usize)> {
 
 impl WatchedServers {
     /// The figures; none where no server is a manager's. `fault` is the first action of the timeline.
-    pub(crate) fn outcome(&self, window: Window, fault: Option<Moment>) -> check::CheckOutcome {
+    pub(crate) fn outcome(
+        &self,
+        window: MeasuredWindow,
+        fault: Option<Moment>,
+    ) -> check::CheckOutcome {
         let mut outcome = check::CheckOutcome::default();
         if self.servers.is_empty() {
             return outcome;
@@ -229,7 +233,7 @@ fn overlap_ns(servers: &[Vec<(Moment, Moment)>]) -> u64 {
 }
 
 /// The longest time inside the window in which no server was a primary.
-fn gap_ns(servers: &[Vec<(Moment, Moment)>], window: Window) -> u64 {
+fn gap_ns(servers: &[Vec<(Moment, Moment)>], window: MeasuredWindow) -> u64 {
     let mut all: Vec<(Moment, Moment)> = servers.iter().flatten().copied().collect();
     all.sort_unstable();
     let (mut reached, mut longest) = (window.open, 0);
@@ -282,7 +286,7 @@ mod tests {
             let watched = WatchedServers { servers: servers.map(server).to_vec() };
             let reigns: Vec<_> = watched.servers.iter().map(|one| reigns(one)).collect();
             let (open, close) = (Moment(0), Moment(1000 * MS));
-            let window = Window { load_began: open, open, close };
+            let window = MeasuredWindow { load_began: open, open, close };
             let found = (overlap_ns(&reigns) / MS, gap_ns(&reigns, window) / MS);
             assert_eq!(found, (two, none), "{servers:?}");
             let since = watched.whole_since(Moment(0)).map(|at| at.0 / MS);

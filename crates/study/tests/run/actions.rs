@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use record::{Ending, MarkKind};
+use record::{AttemptEnding, MarkKind};
 use study::{Error, RecordPlace};
 
 use super::{BUMP, COUNTERS, INIT, figure, finished, folder, request, run};
@@ -28,8 +28,8 @@ fn actions_happen_in_the_window_and_prove_their_effect() {
     let ended = run(&request(folder(&files), RecordPlace::Below(place.path().to_owned()))).unwrap();
 
     let trials = finished(&ended.directory);
-    assert_eq!(trials[0].trial.ending, Ending::Done, "{:?}", trials[0].trial.notes);
-    let actions: Vec<&record::Mark> =
+    assert_eq!(trials[0].trial.ending, AttemptEnding::Done, "{:?}", trials[0].trial.notes);
+    let actions: Vec<&record::TimelineMark> =
         trials[0].marks.iter().filter(|mark| mark.kind == MarkKind::Action).collect();
     let texts: Vec<&str> = actions.iter().map(|mark| mark.text.as_str()).collect();
     let verbs = ["checkpoint", "kill", "start", "pause", "continue"];
@@ -55,7 +55,7 @@ fn an_action_without_effect_voids_the_trial() {
     let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
     let ended = run(&request(folder(&files), RecordPlace::Below(place.path().to_owned()))).unwrap();
     let trials = finished(&ended.directory);
-    let Ending::Void(why) = &trials[0].trial.ending else {
+    let AttemptEnding::Void(why) = &trials[0].trial.ending else {
         panic!("{:?}", trials[0].trial.ending);
     };
     assert!(why.text.contains("division by zero"), "{why:?}");
@@ -81,13 +81,13 @@ fn a_killed_backend_makes_the_server_recover() {
     let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
     let ended = run(&request(folder(&files), RecordPlace::Below(place.path().to_owned()))).unwrap();
     let trial = &finished(&ended.directory)[0];
-    assert_eq!(trial.trial.ending, Ending::Done, "{:?}", trial.trial.notes);
+    assert_eq!(trial.trial.ending, AttemptEnding::Done, "{:?}", trial.trial.notes);
     let action = trial.marks.iter().find(|mark| mark.kind == MarkKind::Action).unwrap();
     let expected = "kill_backend primary: it accepted connections again after ";
     assert!(action.text.starts_with(expected), "{}", action.text);
     let recovery = figure(trial, "crash_recovery_s", "primary");
     assert!(recovery > 0.0 && recovery * 1e9 <= action.length_ns as f64, "{recovery} s");
-    let said = |mark: &record::Mark| mark.text.contains("was terminated by signal 9");
+    let said = |mark: &record::TimelineMark| mark.text.contains("was terminated by signal 9");
     assert!(trial.marks.iter().any(said), "{:?}", trial.marks);
     assert!(figure(trial, "reconnects", "") >= 1.0);
 }
@@ -168,7 +168,7 @@ fn a_limit_is_lifted() {
     };
     let trial = &finished(&ended.directory)[0];
     let why = "unthrottle primary: its I/O is not limited";
-    assert_eq!(trial.trial.ending, Ending::void(record::VoidKind::Action, why));
+    assert_eq!(trial.trial.ending, AttemptEnding::void(record::VoidKind::Action, why));
     let actions = trial.marks.iter().filter(|mark| mark.kind == MarkKind::Action);
     let texts: Vec<&str> = actions.map(|mark| mark.text.as_str()).collect();
     let lifted = "unthrottle primary: its I/O is not limited any more";
@@ -207,7 +207,7 @@ fn a_cut_without_writes_does_not_count() {
     };
     let trials = finished(&ended.directory);
     let why = "power_cut primary: nothing was unflushed: the cut had nothing to lose";
-    assert_eq!(trials[0].trial.ending, Ending::void(record::VoidKind::Action, why));
+    assert_eq!(trials[0].trial.ending, AttemptEnding::void(record::VoidKind::Action, why));
     assert!(!trials[0].trial.metrics.contains_key("cut_started"));
 }
 
@@ -259,8 +259,8 @@ fn an_old_primary_follows_the_new_one_by_either_way() {
         let ended =
             run(&request(folder(&files), RecordPlace::Below(place.path().to_owned()))).unwrap();
         let trial = &finished(&ended.directory)[0];
-        assert_eq!(trial.trial.ending, Ending::Done, "{by}: {:?}", trial.marks);
-        let said = |mark: &record::Mark| mark.text.starts_with(expected);
+        assert_eq!(trial.trial.ending, AttemptEnding::Done, "{by}: {:?}", trial.marks);
+        let said = |mark: &record::TimelineMark| mark.text.starts_with(expected);
         assert!(trial.marks.iter().any(said), "{by}: {:?}", trial.marks);
         assert_eq!(figure(trial, "sql_check_failures", "standbys"), 0.0, "{by}");
     }

@@ -1,6 +1,6 @@
 //! What is still in progress after the window.
 
-use record::Ending;
+use record::AttemptEnding;
 use study::RecordPlace;
 
 #[test]
@@ -25,7 +25,7 @@ fn sleeping_sessions_are_cancelled_after_the_scenarios_drain() {
     let trials = super::finished(&ended.directory);
     let [finished] = trials.as_slice() else { panic!("{} trials", trials.len()) };
     let trial = &finished.trial;
-    assert_eq!(trial.ending, Ending::Done, "{:?}", trial.notes);
+    assert_eq!(trial.ending, AttemptEnding::Done, "{:?}", trial.notes);
     // 30 s would be usual. What comes before the next trial is within it, too.
     let after_ns = trial.ended.0 - trial.window.as_ref().unwrap().close.0;
     assert!(after_ns < 10_000_000_000, "{after_ns} ns after the window");

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use record::{Ending, Reader, Trial};
-use spec::Folder;
+use record::{AttemptEnding, RecordReader, Trial};
+use spec::StudyFolder;
 use study::RecordPlace;
 
 const INIT: &str = "\
@@ -21,7 +21,7 @@ const INIT: &str = "\
 
 /// A study whose scenarios have these fields beside, each with clients that append to lists. Each of them
 /// spends most of its time in COMMIT, where a trigger sleeps, so a crash finds some of them there.
-fn study(scenarios: &[(&str, &str)]) -> Folder {
+fn study(scenarios: &[(&str, &str)]) -> StudyFolder {
     let scenarios = scenarios.iter().map(|(name, fields)| {
         format!(
             "[scenarios.{name}]\nrun = [\"lists\"]\nbefore = [\"TRUNCATE history_lists\"]\n{fields}\n"
@@ -42,10 +42,10 @@ fn study(scenarios: &[(&str, &str)]) -> Folder {
 }
 
 /// The trials of a study that was run, and where they lie.
-fn run(folder: Folder, place: &Path) -> (Vec<Trial>, PathBuf) {
+fn run(folder: StudyFolder, place: &Path) -> (Vec<Trial>, PathBuf) {
     let request = super::request(folder, RecordPlace::Below(place.join("runs")));
     let ended = super::run(&request).unwrap();
-    let trials = Reader::open(&ended.directory).unwrap().trials().to_vec();
+    let trials = RecordReader::open(&ended.directory).unwrap().trials().to_vec();
     (trials, ended.directory.join("trials"))
 }
 
@@ -69,7 +69,7 @@ fn a_server_that_keeps_its_level_is_not_accused_and_one_that_forgets_is() {
         }
         let (trials, below) = run(folder, &place.path().join(name));
         let trial = &trials[0];
-        assert_eq!(trial.ending, Ending::Done, "{name}: {:?}", trial.notes);
+        assert_eq!(trial.ending, AttemptEnding::Done, "{name}: {:?}", trial.notes);
         let of = |metric: &str| trial.metrics[metric][""];
         let counts = (of("history_committed"), of("history_reads"), of("history_unjudged"));
         assert!(counts.0 > 20.0 && counts.1 > 20.0 && counts.2 == 0.0, "{name}: {counts:?}");
@@ -118,7 +118,7 @@ fn built_in_transactions_commit_under_every_protocol() {
     folder.files.insert("init.sql".to_owned(), init.to_owned());
     let (trials, _) = self::run(folder, place.path());
     let trial = &trials[0];
-    assert_eq!(trial.ending, Ending::Done, "{:?}", trial.notes);
+    assert_eq!(trial.ending, AttemptEnding::Done, "{:?}", trial.notes);
     assert_eq!(trial.metrics["history_forbidden"][""], 0.0, "{:?}", trial.notes);
     assert_eq!(trial.workloads.len(), 13);
     for workload in &trial.workloads {

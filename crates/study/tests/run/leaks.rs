@@ -1,6 +1,6 @@
 //! Session state that a pooler leaks, and crashes with the statement that made them.
 
-use record::{Ending, Fault, NoteKind};
+use record::{AttemptEnding, FaultyParty, NoteKind};
 use study::RecordPlace;
 
 /// The one trial of a study with these workloads, which go to a PgBouncer with one backend.
@@ -54,8 +54,8 @@ fn a_setting_that_a_pooler_leaks_is_seen_in_the_backend() {
     let files =
         [("write.sql", "SET default_transaction_read_only = on;\nINSERT INTO t VALUES (1);\n")];
     let only = self::trial(WRITER, "[\"write\"]", &files);
-    let Ending::Failed(reason) = &only.ending else { panic!("{:?}", only.ending) };
-    assert_eq!(reason.kind, Fault::LeakedSession, "{}", reason.text);
+    let AttemptEnding::Failed(reason) = &only.ending else { panic!("{:?}", only.ending) };
+    assert_eq!(reason.kind, FaultyParty::LeakedSession, "{}", reason.text);
     assert!(reason.text.contains("leaked session state"), "{}", reason.text);
 }
 
@@ -65,7 +65,7 @@ fn a_crash_is_told_with_the_statement_before_what_clients_heard() {
     let workload =
         "[workloads.crash]\nscript = \"crash.sql\"\nclients = 1\nprotocol = \"simple\"\n";
     let trial = trial(workload, "[\"crash\"]", &[("crash.sql", crash)]);
-    let Ending::Failed(reason) = &trial.ending else { panic!("{:?}", trial.ending) };
+    let AttemptEnding::Failed(reason) = &trial.ending else { panic!("{:?}", trial.ending) };
     assert!(reason.text.starts_with("a server crashed unasked: "), "{}", reason.text);
     let statement = "Failed process was running: COPY (SELECT 1) TO PROGRAM 'kill -9 $PPID'";
     assert!(reason.text.contains(statement), "{}", reason.text);

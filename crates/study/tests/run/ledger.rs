@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use record::ledger::Ledger;
-use record::{Ending, Reader, Trial};
-use spec::{Folder, Study};
+use record::{AttemptEnding, RecordReader, Trial};
+use spec::{Study, StudyFolder};
 use study::RecordPlace;
 
 const INIT: &str = "\
@@ -21,7 +21,7 @@ const WRITE: &str = "BEGIN;\n\
     COMMIT;\n";
 
 /// A study with four clients; each of its scenarios has these fields beside, and runs once.
-fn study(settings: &str, scenarios: &[(&str, &str)]) -> Folder {
+fn study(settings: &str, scenarios: &[(&str, &str)]) -> StudyFolder {
     let scenarios = scenarios
         .iter()
         .map(|(name, fields)| format!("[scenarios.{name}]\nrun = [\"writes\"]\n{fields}\n"));
@@ -49,10 +49,10 @@ struct Ran {
 
 impl Ran {
     /// Runs it into a record below `place`.
-    fn run(folder: Folder, place: &Path) -> Ran {
+    fn run(folder: StudyFolder, place: &Path) -> Ran {
         let request = super::request(folder, RecordPlace::Below(place.join("runs")));
         let ended = super::run(&request).unwrap();
-        let trials = Reader::open(&ended.directory).unwrap().trials().to_vec();
+        let trials = RecordReader::open(&ended.directory).unwrap().trials().to_vec();
         Ran { study: request.study, trials, below: ended.directory.join("trials") }
     }
 
@@ -85,7 +85,7 @@ fn a_crash_under_load_loses_nothing_that_was_acknowledged() {
         timeline = [{ at = \"400ms\", kill = \"primary\" }, { at = \"500ms\", start = \"primary\" }]";
     let ran = Ran::run(study("", &[("crash", scenario)]), place.path());
     let trial = ran.trial("crash");
-    assert_eq!(trial.ending, Ending::Done, "{:?}", trial.notes);
+    assert_eq!(trial.ending, AttemptEnding::Done, "{:?}", trial.notes);
     let of = |metric: &str| figure(trial, metric, "");
     assert_eq!((of("ledger_anomalies"), of("ledger_lost")), (0.0, 0.0), "{:?}", trial.notes);
     let cut_off = of("ledger_unknown") + of("ledger_failed");
@@ -114,12 +114,12 @@ fn a_crash_under_load_loses_nothing_that_was_acknowledged() {
 const REMOVE: &str = "COPY (SELECT) TO PROGRAM 'rm PG_VERSION; sync -f .'";
 
 /// A study of one scenario, `cut`, whose primary has a disk that can be cut; none, and a skip, where it cannot run.
-fn study_of_a_cut(scenario: &str) -> Option<Folder> {
+fn study_of_a_cut(scenario: &str) -> Option<StudyFolder> {
     if !lab::machine::is_root() {
         testing::skip::no_root();
         return None;
     }
-    if fault::disk::check(&fault::disk::Method::FileSystem).is_err() {
+    if fault::disk::check(&fault::disk::PowerCutMethod::FileSystem).is_err() {
         testing::skip::because("needs disks that can be cut");
         return None;
     }
@@ -145,7 +145,7 @@ fn all_that_was_acknowledged_is_lost_with_the_data() {
     let Some(folder) = study_of_a_cut(&scenario) else { return };
     let ran = Ran::run(folder, place.path());
     let trial = ran.trial("cut");
-    assert_eq!(trial.ending, Ending::Done, "{:?}", trial.notes);
+    assert_eq!(trial.ending, AttemptEnding::Done, "{:?}", trial.notes);
     let of = |metric: &str| figure(trial, metric, "");
     assert!(of("ledger_acknowledged") > 0.0);
     assert_eq!(of("ledger_lost"), of("ledger_acknowledged"), "{:?}", trial.notes);
@@ -171,8 +171,8 @@ fn a_cut_that_has_nothing_to_lose_is_no_failure_of_the_server() {
     *text = text.replace("clients = 4", "clients = 1\nrate = 5");
     let ran = Ran::run(folder, place.path());
     match &ran.trial("cut").ending {
-        Ending::Done => {}
-        Ending::Void(why) => assert!(why.text.contains("had nothing to lose"), "{why:?}"),
+        AttemptEnding::Done => {}
+        AttemptEnding::Void(why) => assert!(why.text.contains("had nothing to lose"), "{why:?}"),
         failed => panic!("{failed:?}"),
     }
 }
@@ -188,7 +188,7 @@ fn a_crash_without_waiting_for_the_disk_loses_the_end_and_is_not_called_corrupt(
         { at = \"500ms\", start = \"primary\" }]";
     let ran = Ran::run(study(settings, &[("crash", scenario)]), place.path());
     let trial = ran.trial("crash");
-    assert_eq!(trial.ending, Ending::Done, "{:?}", trial.notes);
+    assert_eq!(trial.ending, AttemptEnding::Done, "{:?}", trial.notes);
     let of = |metric: &str| figure(trial, metric, "");
     assert!(of("ledger_lost") > 0.0, "{:?}", trial.notes);
     assert!(of("ledger_lost_max_run") <= of("ledger_lost"));
@@ -224,7 +224,7 @@ fn what_a_promoted_standby_lacks_was_acknowledged_by_the_primary_alone() {
     let place = tempfile::tempdir().unwrap();
     let ran = Ran::run(study(pair, &[("death", &scenario)]), place.path());
     let trial = ran.trial("death");
-    assert_eq!(trial.ending, Ending::Done, "{:?}", trial.notes);
+    assert_eq!(trial.ending, AttemptEnding::Done, "{:?}", trial.notes);
     let of = |metric: &str| figure(trial, metric, "");
     assert!(of("ledger_acknowledged_alone") >= 4.0, "{:?}", trial.notes);
     // The standby may have written what it died before confirming: not all of that is lost.
@@ -251,7 +251,7 @@ fn two_primaries_of_one_machine_are_told_apart_and_what_is_lost_was_covered_by_n
     let place = tempfile::tempdir().unwrap();
     let ran = Ran::run(folder, place.path());
     let trial = ran.trial("split");
-    assert_eq!(trial.ending, Ending::Done, "{:?}", trial.notes);
+    assert_eq!(trial.ending, AttemptEnding::Done, "{:?}", trial.notes);
     let of = |metric: &str| figure(trial, metric, "");
     assert_eq!((of("ledger_servers"), of("ledger_server_unknown")), (2.0, 0.0));
     assert!(of("ledger_split") > 0.0, "{:?}", trial.notes);
@@ -274,7 +274,7 @@ fn what_the_wrong_standby_lacks_was_covered_by_another_one() {
     let place = tempfile::tempdir().unwrap();
     let ran = Ran::run(study(trio, &[("wrong", scenario)]), place.path());
     let trial = ran.trial("wrong");
-    assert_eq!(trial.ending, Ending::Done, "{:?}", trial.notes);
+    assert_eq!(trial.ending, AttemptEnding::Done, "{:?}", trial.notes);
     let of = |metric: &str| figure(trial, metric, "");
     assert!(of("ledger_lost") > 0.0, "{:?}", trial.notes);
     assert_eq!(of("ledger_lost_alone"), 0.0, "{:?}", trial.notes);
@@ -354,7 +354,7 @@ fn whatever_is_falsified_is_found_and_named() {
     let ran = Ran::run(study("", &scenarios), place.path());
     for (name, _, found, words) in FALSIFIED {
         let trial = ran.trial(name);
-        assert_eq!(trial.ending, Ending::Done, "{name}: {:?}", trial.notes);
+        assert_eq!(trial.ending, AttemptEnding::Done, "{name}: {:?}", trial.notes);
         for kind in ["lost", "holes", "doubled", "invented", "broken", "failed_present"] {
             let expected = found.iter().find(|(other, _)| *other == kind).map_or(0.0, |one| one.1);
             let count = figure(trial, &format!("ledger_{kind}"), "writes");
@@ -465,10 +465,11 @@ fn a_study_checks_the_primary_of_that_moment_with_queries_of_its_own() {
     let files = [("study.toml", ASKED), ("init.sql", &init), ("write.sql", WRITE)];
     let files = files.into_iter().chain([("count.sql", COUNT)]);
     let files = files.map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
-    let ran = Ran::run(Folder { name: "mine".to_owned(), files, is_private: false }, place.path());
+    let ran =
+        Ran::run(StudyFolder { name: "mine".to_owned(), files, is_private: false }, place.path());
 
     let trial = ran.trial("promoted");
-    assert_eq!(trial.ending, Ending::Done, "{:?}", trial.notes);
+    assert_eq!(trial.ending, AttemptEnding::Done, "{:?}", trial.notes);
     let failed = ["rows", "written", "cascades", "wrong", ""];
     let failed = failed.map(|name| figure(trial, "sql_check_failures", name));
     assert_eq!(failed, [0.0, 0.0, 0.0, 1.0, 1.0], "{:?}", trial.notes);
@@ -479,7 +480,7 @@ fn a_study_checks_the_primary_of_that_moment_with_queries_of_its_own() {
     assert!(figure(trial, "ledger_present", "") > 0.0, "{:?}", trial.notes);
 
     let trial = ran.trial("counter");
-    assert_eq!(trial.ending, Ending::Done, "{:?}", trial.notes);
+    assert_eq!(trial.ending, AttemptEnding::Done, "{:?}", trial.notes);
     assert_eq!(figure(trial, "ledger_anomalies", ""), 0.0, "every transaction is there");
     assert!(figure(trial, "sql_check_value", "updates_lost") > 0.0, "{:?}", trial.notes);
     assert_eq!(figure(trial, "sql_check_failures", "updates_lost"), 1.0);

@@ -1,6 +1,6 @@
 //! Logical replication under load: a subscriber with programs of its own, and steps that wait for a state.
 
-use record::Ending;
+use record::AttemptEnding;
 use study::RecordPlace;
 
 use super::{figure, finished, folder, request, run};
@@ -57,7 +57,7 @@ fn clients_go_over_to_a_subscriber_and_every_commit_is_there() {
     let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("order.sql", ORDER)];
     let ended = run(&request(folder(&files), RecordPlace::Below(place.path().to_owned()))).unwrap();
     let trials = finished(&ended.directory);
-    assert_eq!(trials[0].trial.ending, Ending::Done, "{:?}", trials[0].trial.notes);
+    assert_eq!(trials[0].trial.ending, AttemptEnding::Done, "{:?}", trials[0].trial.notes);
     for (metric, scope) in [
         ("ledger_lost", ""),
         ("ledger_invented", ""),

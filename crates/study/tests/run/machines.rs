@@ -1,7 +1,7 @@
 //! Machines: programs that the study names, with an address of their own, and a server that the rig
 //! did not start.
 
-use record::{Ending, Finished, MarkKind};
+use record::{AttemptEnding, FinishedTrial, MarkKind};
 use study::RecordPlace;
 
 use super::{figure, finished, folder, request, run};
@@ -102,10 +102,10 @@ fn a_server_that_the_rig_did_not_start_is_cut_off_killed_and_succeeded() {
 }
 
 /// In every trial, each of which begins with the files as they were built.
-fn succeeded(trial: &Finished) {
+fn succeeded(trial: &FinishedTrial) {
     let marks = trial.marks.iter().filter(|mark| mark.kind == MarkKind::Action);
     let texts: Vec<&str> = marks.map(|mark| mark.text.as_str()).collect();
-    assert_eq!(trial.trial.ending, Ending::Done, "{texts:?} {:?}", trial.trial.notes);
+    assert_eq!(trial.trial.ending, AttemptEnding::Done, "{texts:?} {:?}", trial.trial.notes);
     let expected = [
         "cut db2: packets in both directions are dropped, of 1 peer",
         "heal db2: 2 ways are open again",

@@ -15,47 +15,51 @@ mod timeline;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use load::Control;
-use record::{Ending, Finished, MarkKind, Reader, RunState};
-use spec::{Folder, Profile, Study};
-use study::{Error, Event, RecordPlace, Request, RunResult, Servers};
+use load::LoadControl;
+use record::{AttemptEnding, FinishedTrial, MarkKind, RecordReader, RunState};
+use spec::{Study, StudyFolder, StudyProfile};
+use study::{Error, RecordPlace, RunResult, StudyEvent, StudyRequest, StudyServers};
 
 /// A study's folder of these files.
-fn folder(files: &[(&str, &str)]) -> Folder {
+fn folder(files: &[(&str, &str)]) -> StudyFolder {
     let files = files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
-    Folder { name: "mine".to_owned(), files: files.collect::<BTreeMap<_, _>>(), is_private: false }
+    StudyFolder {
+        name: "mine".to_owned(),
+        files: files.collect::<BTreeMap<_, _>>(),
+        is_private: false,
+    }
 }
 
-fn request(folder: Folder, place: RecordPlace) -> Request {
-    let study = match Study::parse(&folder, Profile::Smoke) {
+fn request(folder: StudyFolder, place: RecordPlace) -> StudyRequest {
+    let study = match Study::parse(&folder, StudyProfile::Smoke) {
         Ok(study) => study,
         Err(problems) => panic!("{problems:?}"),
     };
-    Request {
+    StudyRequest {
         folder,
         study,
         rounds: None,
         only: None,
         trial: None,
         place,
-        servers: Servers::Built { pg_bin: None, hosts: BTreeMap::new(), cache: None },
+        servers: StudyServers::Built { pg_bin: None, hosts: BTreeMap::new(), cache: None },
         generator: PathBuf::new(),
         again: "pgrig run mine".to_owned(),
     }
 }
 
 /// Runs it into a new record.
-fn run(request: &Request) -> Result<RunResult, Error> {
-    study::run(request, &Control::new(), &mut |_| {})
+fn run(request: &StudyRequest) -> Result<RunResult, Error> {
+    study::run(request, &LoadControl::new(), &mut |_| {})
 }
 
-fn finished(directory: &Path) -> Vec<Finished> {
-    let reader = Reader::open(directory).unwrap();
+fn finished(directory: &Path) -> Vec<FinishedTrial> {
+    let reader = RecordReader::open(directory).unwrap();
     let read = |trial: &record::Trial| reader.whole(trial).unwrap();
     reader.trials().iter().map(read).collect()
 }
 
-fn figure(finished: &Finished, metric: &str, scope: &str) -> f64 {
+fn figure(finished: &FinishedTrial, metric: &str, scope: &str) -> f64 {
     let scopes = finished.trial.metrics.get(metric);
     let found = scopes.and_then(|scopes| scopes.get(scope)).copied();
     found.unwrap_or_else(|| panic!("no {metric} of {scope:?}: {:?}", finished.trial.notes))
@@ -105,14 +109,16 @@ fn every_trial_of_every_round_is_recorded_with_its_figures() {
     let files = [("study.toml", COUNTERS), ("init.sql", INIT), ("bump.sql", BUMP)];
     let request = request(folder(&files), RecordPlace::Below(place.path().join("runs")));
     let mut events = Vec::new();
-    let ended = study::run(&request, &Control::new(), &mut |event| {
+    let ended = study::run(&request, &LoadControl::new(), &mut |event| {
         events.push(match event {
-            Event::Begins { trials, .. } => format!("begins {trials}"),
-            Event::Prepared { .. } => "prepared".to_owned(),
-            Event::TrialBegins { point, planned, of, .. } => {
+            StudyEvent::Begins { trials, .. } => format!("begins {trials}"),
+            StudyEvent::Prepared { .. } => "prepared".to_owned(),
+            StudyEvent::TrialBegins { point, planned, of, .. } => {
                 format!("trial {} of {of}: {}", planned.number, point.variant)
             }
-            Event::RoundEnded { round, trials, .. } => format!("round {round}: {}", trials.len()),
+            StudyEvent::RoundEnded { round, trials, .. } => {
+                format!("round {round}: {}", trials.len())
+            }
             _ => return,
         });
     });
@@ -130,7 +136,7 @@ fn every_trial_of_every_round_is_recorded_with_its_figures() {
     let trials = finished(&ended.directory);
     assert_eq!(trials.len(), 4);
     for one in &trials {
-        assert_eq!(one.trial.ending, Ending::Done, "{:?}", one.trial.notes);
+        assert_eq!(one.trial.ending, AttemptEnding::Done, "{:?}", one.trial.notes);
         let total = figure(one, "transactions_total", "");
         assert!(total > 0.0);
         assert_eq!(figure(one, "count_difference", ""), 0.0);
@@ -152,7 +158,7 @@ fn every_trial_of_every_round_is_recorded_with_its_figures() {
         let window = one.trial.window.unwrap();
         assert!(one.trial.began < window.load_began && window.close < one.trial.ended);
     }
-    let facts = Reader::open(&ended.directory).unwrap().header().facts.clone();
+    let facts = RecordReader::open(&ended.directory).unwrap().header().facts.clone();
     let fact = |name: &str| facts.iter().find(|fact| fact.name.contains(name)).unwrap();
     assert!(fact("version").value.starts_with(|c: char| c.is_ascii_digit()));
     assert!(fact("wall time ÷").value.parse::<f64>().unwrap() > 1.0);
@@ -191,7 +197,7 @@ fn a_trial_begins_with_the_data_as_they_were_built() {
     let broken: Vec<usize> = finished(&ended.directory)
         .iter()
         .filter(
-            |one| matches!(&one.trial.ending, Ending::Failed(why) if why.text.contains("division")),
+            |one| matches!(&one.trial.ending, AttemptEnding::Failed(why) if why.text.contains("division")),
         )
         .map(|one| one.trial.round)
         .collect();
@@ -250,7 +256,7 @@ fn clients_follow_a_promotion_and_the_next_trial_finds_all_as_it_was() {
     trials.retain(|one| !one.trial.ending.is_late());
     assert_eq!(trials.len(), 4);
     for one in &trials {
-        assert_eq!(one.trial.ending, Ending::Done, "{:?}", one.trial.notes);
+        assert_eq!(one.trial.ending, AttemptEnding::Done, "{:?}", one.trial.notes);
         if one.trial.scenario == "quiet" {
             assert_eq!(figure(one, "count_difference", ""), 0.0, "{:?}", one.trial.notes);
             assert!(figure(one, "server_cpu_cores", "front") > 0.0);
@@ -264,7 +270,7 @@ fn clients_follow_a_promotion_and_the_next_trial_finds_all_as_it_was() {
         assert_eq!(texts.len(), verbs.len(), "{texts:?}");
         assert!(figure(one, "reconnects", "") >= 1.0);
         let open = one.trial.window.unwrap().open;
-        let after = |interval: &&record::Interval| {
+        let after = |interval: &&record::LoadInterval| {
             let at = interval.start.since(open);
             (1_300_000_000..1_900_000_000).contains(&at)
         };
@@ -290,8 +296,8 @@ fn a_trial_that_breaks_is_recorded_with_the_servers_log_and_the_next_one_runs() 
     assert_eq!((ended.failed, &ended.state), (2, &RunState::Done));
     for one in finished(&ended.directory) {
         match (&one.trial.ending, one.trial.variant.as_str()) {
-            (Ending::Done, "safe") => {}
-            (Ending::Failed(why), "fast") => {
+            (AttemptEnding::Done, "safe") => {}
+            (AttemptEnding::Failed(why), "fast") => {
                 assert!(why.text.contains("work_mem"), "{why:?}");
                 assert!(one.logs.contains_key("primary"));
             }
@@ -309,7 +315,7 @@ fn what_does_not_fit_is_left_out_or_refused() {
     assert_eq!((ended.failed, ended.skipped), (0, 2));
     let skipped = finished(&ended.directory);
     let why = skipped.iter().find_map(|one| match &one.trial.ending {
-        Ending::Skipped(why) => Some(why.text.clone()),
+        AttemptEnding::Skipped(why) => Some(why.text.clone()),
         _ => None,
     });
     assert!(why.unwrap().contains("shared_buffers ="));
@@ -329,9 +335,9 @@ fn an_interrupted_run_goes_on_where_it_stopped() {
     let files = [("study.toml", COUNTERS), ("init.sql", INIT), ("bump.sql", BUMP)];
     let directory = place.path().join("record");
     let mut request = request(folder(&files), RecordPlace::Directory(directory.clone()));
-    let control = Control::new();
+    let control = LoadControl::new();
     let ended = study::run(&request, &control, &mut |event| {
-        if let Event::TrialBegins { planned, .. } = event
+        if let StudyEvent::TrialBegins { planned, .. } = event
             && planned.number == 2
         {
             control.interrupt();
@@ -342,8 +348,8 @@ fn an_interrupted_run_goes_on_where_it_stopped() {
 
     request.place = RecordPlace::Resume(directory.clone());
     let mut begun = Vec::new();
-    let ended = study::run(&request, &Control::new(), &mut |event| {
-        if let Event::TrialBegins { planned, .. } = event {
+    let ended = study::run(&request, &LoadControl::new(), &mut |event| {
+        if let StudyEvent::TrialBegins { planned, .. } = event {
             begun.push(planned.number);
         }
     });
@@ -352,7 +358,7 @@ fn an_interrupted_run_goes_on_where_it_stopped() {
     let trials = finished(&directory);
     assert_eq!(trials.len(), 4);
     assert!(trials.windows(2).all(|pair| pair[0].trial.ended <= pair[1].trial.began));
-    assert_eq!(Reader::open(&directory).unwrap().header().state, RunState::Done);
+    assert_eq!(RecordReader::open(&directory).unwrap().header().state, RunState::Done);
 }
 
 #[test]
@@ -410,7 +416,7 @@ fn an_outside_server_is_used_and_left_as_it_was() {
         .replace("every = \"count_difference == 0\"", "every = \"tps > 0\"");
     let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
     let mut request = request(folder(&files), RecordPlace::Below(place.path().to_owned()));
-    request.servers = Servers::Outside {
+    request.servers = StudyServers::Outside {
         conninfo: node.endpoint().to_string(),
         rights: lab::guest::StudyRights::OwnSchema,
     };
@@ -418,8 +424,8 @@ fn an_outside_server_is_used_and_left_as_it_was() {
     let ended = run(&request).unwrap();
 
     let trials = finished(&ended.directory);
-    assert_eq!(trials[0].trial.ending, Ending::Done, "{:?}", trials[0].trial.notes);
-    let notes = Reader::open(&ended.directory).unwrap().header().notes.clone();
+    assert_eq!(trials[0].trial.ending, AttemptEnding::Done, "{:?}", trials[0].trial.notes);
+    let notes = RecordReader::open(&ended.directory).unwrap().header().notes.clone();
     assert!(notes[0].contains("no setting was changed"), "{notes:?}");
     let count = "SELECT count(*) FROM pg_namespace WHERE nspname = 'pgrig'";
     assert_eq!(node.value(count).unwrap().as_deref(), Some("0"));

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use load::Control;
-use record::comparison::{Metric, OCTET_PAIRS, Stop};
-use record::{Ending, Fault, Generator, Paired, Reader};
-use spec::{Folder, Profile, Study};
-use study::{Event, RecordPlace, RunResult};
+use load::LoadControl;
+use record::comparison::{ComparedMetric, ComparisonStop, OCTET_PAIRS};
+use record::{AttemptEnding, FaultyParty, GeneratorCost, PairingAttempt, RecordReader};
+use spec::{Study, StudyFolder, StudyProfile};
+use study::{RecordPlace, RunResult, StudyEvent};
 use verdict::{ClaimMeasurement, Verdict};
 
 /// Two scenarios of one variant, which share its servers but in pairs. In each, two workloads run together.
@@ -86,18 +86,18 @@ expect = ">= 1.25"
 pairs = { block = "200ms", precision = "30%", max = "100s" }
 "#;
 
-fn folder() -> Folder {
+fn folder() -> StudyFolder {
     let wait = "SELECT pg_sleep(current_setting('my.wait')::float8);\n".to_owned();
     let init = "CREATE TABLE t (i int);\n".to_owned();
     super::folder(&[("study.toml", STUDY), ("init.sql", &init), ("wait.sql", &wait)])
 }
 
 /// Runs it; what was said of pairs is counted.
-fn run(folder: &Folder, place: RecordPlace) -> (RunResult, usize) {
+fn run(folder: &StudyFolder, place: RecordPlace) -> (RunResult, usize) {
     let request = super::request(folder.clone(), place);
     let mut told = 0;
-    let ended = study::run(&request, &Control::new(), &mut |event| {
-        told += usize::from(matches!(event, Event::Pairs { .. }));
+    let ended = study::run(&request, &LoadControl::new(), &mut |event| {
+        told += usize::from(matches!(event, StudyEvent::Pairs { .. }));
     });
     (ended.unwrap(), told)
 }
@@ -107,19 +107,20 @@ fn points_with_servers_of_their_own_are_loaded_in_turn() {
     let directory = tempfile::tempdir().unwrap();
     let folder = folder();
     let (ended, told) = run(&folder, RecordPlace::Below(directory.path().to_owned()));
-    let reader = Reader::open(&ended.directory).unwrap();
+    let reader = RecordReader::open(&ended.directory).unwrap();
     let [paired] = reader.pairs() else { panic!("{:?}", reader.pairs().len()) };
     assert!(told > 0 && told == paired.shown.looks.len());
     assert_is_measured(paired);
-    let study = Study::parse(&folder, Profile::Smoke).unwrap();
+    let study = Study::parse(&folder, StudyProfile::Smoke).unwrap();
     let plan = &reader.header().plan;
-    let judge = |pairs: &[Paired]| verdict::judge(&study, plan, reader.trials(), pairs).claims;
+    let judge =
+        |pairs: &[PairingAttempt]| verdict::judge(&study, plan, reader.trials(), pairs).claims;
     let claims = judge(reader.pairs());
     // Beside other tests the generator may wait for a CPU, and the hypervisor may give it away: then
     // nothing is said.
     let seen = paired.shown.conditions;
-    let is_doubted = seen.run_delay_share_max > Generator::RUN_DELAY_SHARE_MAX
-        || seen.busy_share_max > Generator::BUSY_SHARE_MAX
+    let is_doubted = seen.run_delay_share_max > GeneratorCost::RUN_DELAY_SHARE_MAX
+        || seen.busy_share_max > GeneratorCost::BUSY_SHARE_MAX
         || seen.steal_share > 0.05;
     for claim in &claims {
         let is_expected = match claim.verdict {
@@ -137,15 +138,15 @@ fn points_with_servers_of_their_own_are_loaded_in_turn() {
         );
     }
     // What stands against the figures of one side stands against the claim.
-    let died = Ending::failed(Fault::Server, "it crashed");
-    type Spoil = fn(&mut Vec<Paired>, Ending);
+    let died = AttemptEnding::failed(FaultyParty::Server, "it crashed");
+    type Spoil = fn(&mut Vec<PairingAttempt>, AttemptEnding);
     let spoiled: [(&str, Spoil); 3] = [
         ("did not reach its rate", |pairs, _| pairs[0].shown.conditions.is_rate_missed = true),
         ("2.0 % of a side's transactions", |pairs, _| {
             pairs[0].shown.conditions.failed_share_max = 0.02
         }),
         ("attempt 0 failed: it crashed", |pairs, died| {
-            pairs.push(Paired { attempt: 0, ending: died, ..pairs[0].clone() });
+            pairs.push(PairingAttempt { attempt: 0, ending: died, ..pairs[0].clone() });
         }),
     ];
     for (why, spoil) in spoiled {
@@ -159,17 +160,21 @@ fn points_with_servers_of_their_own_are_loaded_in_turn() {
     is_not_measured_again(&folder, &ended.directory);
 }
 
-fn assert_is_measured(paired: &Paired) {
-    assert_eq!(paired.ending, Ending::Done, "{paired:?}");
+fn assert_is_measured(paired: &PairingAttempt) {
+    assert_eq!(paired.ending, AttemptEnding::Done, "{paired:?}");
     assert_eq!((paired.above.as_str(), paired.below.as_str()), ("slow", "fast"));
     assert_eq!((paired.scenario.as_str(), paired.scenario_below()), ("halves", "load"));
     assert_eq!((paired.axes.len(), paired.axes_below().len()), (1, 0));
     assert_eq!((paired.shown.block_ms, paired.precision, paired.shown.clients), (200, 0.2, 2));
-    assert!(matches!(paired.shown.stop, Stop::Precision | Stop::Time), "{:?}", paired.shown.stop);
-    let throughput = paired.shown.figure(Metric::Throughput).expect("throughput");
+    assert!(
+        matches!(paired.shown.stop, ComparisonStop::Precision | ComparisonStop::Time),
+        "{:?}",
+        paired.shown.stop
+    );
+    let throughput = paired.shown.figure(ComparedMetric::Throughput).expect("throughput");
     let ratio = throughput.b_over_a.as_ref().expect("an interval");
     assert!(ratio.low < ratio.value && ratio.value < ratio.high, "{ratio:?}");
-    let series = paired.series(Metric::Throughput).expect("a series");
+    let series = paired.series(ComparedMetric::Throughput).expect("a series");
     let segments = paired.shown.instances.segments;
     assert_eq!((series.above.len(), series.below.len()), (ratio.n, segments));
     assert!(
@@ -177,7 +182,7 @@ fn assert_is_measured(paired: &Paired) {
     );
 }
 
-fn is_not_measured_again(folder: &Folder, record: &Path) {
+fn is_not_measured_again(folder: &StudyFolder, record: &Path) {
     let (_, told) = run(folder, RecordPlace::Resume(record.to_owned()));
     assert_eq!(told, 0);
 }
@@ -194,11 +199,11 @@ fn scenarios_of_one_variant_are_loaded_in_turn() {
         ("wait.sql", &wait(0.04)),
     ]);
     let (ended, _) = run(&folder, RecordPlace::Below(directory.path().to_owned()));
-    let reader = Reader::open(&ended.directory).unwrap();
+    let reader = RecordReader::open(&ended.directory).unwrap();
     let [paired] = reader.pairs() else { panic!("{:?}", reader.pairs().len()) };
-    assert_eq!(paired.ending, Ending::Done, "{paired:?}");
+    assert_eq!(paired.ending, AttemptEnding::Done, "{paired:?}");
     assert_eq!(paired.sides(), ["fast", "slow"]);
-    let study = Study::parse(&folder, Profile::Smoke).unwrap();
+    let study = Study::parse(&folder, StudyProfile::Smoke).unwrap();
     let judged = verdict::judge(&study, &reader.header().plan, reader.trials(), reader.pairs());
     let intervals = judged.claims.iter().map(|claim| match claim.measured {
         ClaimMeasurement::Pairs { interval, .. } => interval,
@@ -207,6 +212,6 @@ fn scenarios_of_one_variant_are_loaded_in_turn() {
     let [changed, all, same] = intervals.collect::<Vec<_>>()[..] else { panic!("three claims") };
     // A tenth of the one workload, all of the other.
     assert!(changed.high < 0.75 && changed.high < all.low && all.high < same.low, "{judged:?}");
-    assert_eq!(paired.shown.stop, Stop::Decided, "long before it is as precise as 0.1 %");
-    assert!(paired.series(Metric::Cpu).is_some(), "{paired:?}");
+    assert_eq!(paired.shown.stop, ComparisonStop::Decided, "long before it is as precise as 0.1 %");
+    assert!(paired.series(ComparedMetric::Cpu).is_some(), "{paired:?}");
 }

@@ -1,6 +1,6 @@
 //! Phases of a trial: each has its rate, its actions and its figures.
 
-use record::{Ending, MarkKind};
+use record::{AttemptEnding, MarkKind};
 use study::RecordPlace;
 
 use super::{figure, finished, folder, request, run};
@@ -41,7 +41,7 @@ fn each_phase_has_its_rate_its_actions_and_its_figures() {
     let ended = run(&request(folder(&files), RecordPlace::Below(place.path().to_owned()))).unwrap();
     let trials = finished(&ended.directory);
     let one = &trials[0];
-    assert_eq!(one.trial.ending, Ending::Done, "{:?}", one.trial.notes);
+    assert_eq!(one.trial.ending, AttemptEnding::Done, "{:?}", one.trial.notes);
     // What is due is sent on any machine, some of it late.
     let sent = |phase: &str| figure(one, "transactions", phase);
     let whole = figure(one, "transactions", "");
@@ -81,7 +81,7 @@ fn who_holds_the_oldest_xmin_is_named_in_its_phase_and_nobody_else() {
     let files = [("study.toml", study.as_str()), ("sleep.sql", "SELECT txid_current();\n")];
     let ended = run(&request(folder(&files), RecordPlace::Below(place.path().to_owned()))).unwrap();
     let one = &finished(&ended.directory)[0];
-    assert_eq!(one.trial.ending, Ending::Done, "{:?}", one.trial.notes);
+    assert_eq!(one.trial.ending, AttemptEnding::Done, "{:?}", one.trial.notes);
     assert!(figure(one, "xmin_held", "session@pressure") > 0.0, "{:?}", one.marks);
     for (kind, phase) in [("session", "clean"), ("session", "last"), ("slot", "pressure")] {
         assert_eq!(figure(one, "xmin_held", &format!("{kind}@{phase}")), 0.0, "{kind} {phase}");

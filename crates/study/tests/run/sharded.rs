@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use load::Control;
-use record::{Ending, MarkKind, Reader, Trial};
-use study::{RecordPlace, Request, Servers};
+use load::LoadControl;
+use record::{AttemptEnding, MarkKind, RecordReader, Trial};
+use study::{RecordPlace, StudyRequest, StudyServers};
 
 const STUDY: &str = r#"
 question = "What do clients see while a server is added?"
@@ -82,7 +82,7 @@ const BUCKET: &str = "
         RETURN {bucket}.bump(key);
     END $$;";
 
-fn request(study: &str, only: &str, record: &Path) -> Request {
+fn request(study: &str, only: &str, record: &Path) -> StudyRequest {
     let note = "SELECT bump_noted(:key, :ledger_client, :ledger_seq, :ledger_chain);";
     let folder = super::folder(&[
         ("study.toml", study),
@@ -91,14 +91,14 @@ fn request(study: &str, only: &str, record: &Path) -> Request {
         ("bump.sql", &format!("\\set key random(1, :rows)\n{note}\n")),
     ]);
     let place = RecordPlace::Directory(record.to_owned());
-    Request { only: Some(only.to_owned()), ..super::request(folder, place) }
+    StudyRequest { only: Some(only.to_owned()), ..super::request(folder, place) }
 }
 
 fn run(study: &str, hosts: &[(&str, String)], only: &str, record: &Path) {
     let mut request = request(study, only, record);
     let hosts = hosts.iter().map(|(name, conninfo)| ((*name).to_owned(), conninfo.clone()));
-    request.servers = Servers::Built { pg_bin: None, hosts: hosts.collect(), cache: None };
-    study::run(&request, &Control::new(), &mut |_| {}).unwrap_or_else(|error| {
+    request.servers = StudyServers::Built { pg_bin: None, hosts: hosts.collect(), cache: None };
+    study::run(&request, &LoadControl::new(), &mut |_| {}).unwrap_or_else(|error| {
         panic!("{error}, hint: {:?}, {error:?}", error.hint());
     });
 }
@@ -114,16 +114,16 @@ fn a_cluster_grows_under_load_and_accounts_for_its_rows() {
     let record = directory.path().join("record");
     run(STUDY, &[], "*", &record);
 
-    let reader = Reader::open(&record).unwrap();
+    let reader = RecordReader::open(&record).unwrap();
     assert_eq!(reader.trials().len(), 5);
     for trial in reader.trials() {
         if trial.scenario == "die" {
-            let Ending::Failed(why) = &trial.ending else { panic!("{:?}", trial.ending) };
-            assert_eq!(why.kind, record::Fault::Server);
+            let AttemptEnding::Failed(why) = &trial.ending else { panic!("{:?}", trial.ending) };
+            assert_eq!(why.kind, record::FaultyParty::Server);
             assert!(why.text.starts_with("shard2 died during the load"), "{why:?}");
             continue;
         }
-        assert_eq!(trial.ending, Ending::Done, "{}: {:?}", trial.variant, trial.notes);
+        assert_eq!(trial.ending, AttemptEnding::Done, "{}: {:?}", trial.variant, trial.notes);
         let figure = |metric: &str| figure(trial, metric, "");
         assert!(figure("transactions") > 50.0, "{}: {:?}", trial.variant, trial.notes);
         assert_eq!(figure("failed"), 0.0, "{:?}", trial.notes);
@@ -157,8 +157,8 @@ fn a_cluster_grows_under_load_and_accounts_for_its_rows() {
 fn refused(hosts: &[(&str, String)]) -> String {
     let conninfos = hosts.iter().map(|(name, conninfo)| ((*name).to_owned(), conninfo.clone()));
     let mut request = request(STUDY, "spread/load", Path::new("/nowhere/record"));
-    request.servers = Servers::Built { pg_bin: None, hosts: conninfos.collect(), cache: None };
-    study::run(&request, &Control::new(), &mut |_| {}).unwrap_err().to_string()
+    request.servers = StudyServers::Built { pg_bin: None, hosts: conninfos.collect(), cache: None };
+    study::run(&request, &LoadControl::new(), &mut |_| {}).unwrap_err().to_string()
 }
 
 #[test]
@@ -185,9 +185,9 @@ fn shards_may_be_hosts_of_the_users() {
     let study = STUDY.replace(", partitions = 4", "").replace("[data]", "[data]\nreset = \"keep\"");
     run(&study, &[("shard1", one), ("shard2", two)], "spread/load", &record);
 
-    let reader = Reader::open(&record).unwrap();
+    let reader = RecordReader::open(&record).unwrap();
     let [trial] = reader.trials() else { panic!("{:?}", reader.trials()) };
-    assert_eq!(trial.ending, Ending::Done, "{:?}", trial.notes);
+    assert_eq!(trial.ending, AttemptEnding::Done, "{:?}", trial.notes);
     assert!(figure(trial, "transactions", "") > 50.0);
     assert_eq!(figure(trial, "ledger_anomalies", ""), 0.0, "{:?}", trial.notes);
     assert_eq!(figure(trial, "rows_lost", ""), 0.0);

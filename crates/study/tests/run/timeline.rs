@@ -1,13 +1,13 @@
 //! A timeline keeps its moments, whatever its servers do meanwhile.
 
-use record::{Ending, Finished, MarkKind, VoidKind};
+use record::{AttemptEnding, FinishedTrial, MarkKind, VoidKind};
 use study::RecordPlace;
 
 use super::{BUMP, COUNTERS, INIT, finished, folder, request, run};
 
 /// The attempts at one trial of six seconds on a primary with two standbys, for the first of which commits
 /// wait, with this timeline.
-fn three(actions: &str) -> Vec<Finished> {
+fn three(actions: &str) -> Vec<FinishedTrial> {
     let place = tempfile::tempdir().unwrap();
     let study = COUNTERS
         .replace("rounds = 2", "rounds = 1")
@@ -31,7 +31,7 @@ fn a_paused_server_delays_no_action_on_another_one() {
     let check = |actions: &str, expected: &[(&str, f64)]| {
         let trials = three(actions);
         let trial = trials.last().unwrap();
-        assert_eq!(trial.trial.ending, Ending::Done, "{:?}", trial.marks);
+        assert_eq!(trial.trial.ending, AttemptEnding::Done, "{:?}", trial.marks);
         let open = trial.trial.window.unwrap().open;
         let at_s = |at: record::Moment| at.since(open) as f64 / 1e9;
         let actions = &trial.trial.actions;
@@ -86,10 +86,12 @@ fn a_paused_server_delays_no_action_on_another_one() {
 fn a_trial_with_another_schedule_than_the_studys_is_void() {
     let check = |actions: &str, kind: VoidKind, attempts: usize, expected: &[&str]| {
         let trials = three(actions);
-        let endings: Vec<&Ending> = trials.iter().map(|trial| &trial.trial.ending).collect();
+        let endings: Vec<&AttemptEnding> = trials.iter().map(|trial| &trial.trial.ending).collect();
         assert_eq!(trials.len(), attempts, "{endings:?}");
         for trial in trials {
-            let Ending::Void(why) = &trial.trial.ending else { panic!("{:?}", trial.trial.ending) };
+            let AttemptEnding::Void(why) = &trial.trial.ending else {
+                panic!("{:?}", trial.trial.ending)
+            };
             assert_eq!(why.kind, kind, "{why:?}");
             assert!(expected.iter().all(|words| why.text.contains(words)), "{why:?}");
         }
@@ -149,7 +151,7 @@ fn no_action_is_late_unnamed_whichever_node_stands_still() {
                 false => three(&format!("{pause}{kind}{last}")),
             };
             for trial in trials {
-                let is_void = !matches!(trial.trial.ending, Ending::Done);
+                let is_void = !matches!(trial.trial.ending, AttemptEnding::Done);
                 for one in &trial.trial.actions {
                     let late_ns = one.began.map_or(u64::MAX, |began| began.since(one.planned));
                     // An action follows the end of what was done to its node.

@@ -3,7 +3,7 @@
 use stats::Prng;
 
 use super::*;
-use crate::{BackendLook, Background, LockHolder, ProcessTimes, Source};
+use crate::{BackendLook, BackgroundActivity, LockHolder, ProcessTimes, SamplingMethod};
 
 const MS: u64 = 1_000_000;
 const BACKENDS: i32 = 8;
@@ -111,14 +111,14 @@ impl World {
         &self,
         seed: u64,
         rate: f64,
-        background: &dyn Fn(u64) -> Background<'static>,
-    ) -> Activity {
+        background: &dyn Fn(u64) -> BackgroundActivity<'static>,
+    ) -> ActivitySamples {
         let mut prng = Prng::new(seed);
         let mut kernels: Vec<Kernel> = (0..BACKENDS).map(Kernel::new).collect();
         let truths: Vec<Vec<Phase>> = (0..BACKENDS)
             .map(|backend| self.truth.iter().filter(|one| one.0 == backend).copied().collect())
             .collect();
-        let mut activity = Activity::from(Source::SharedMemory);
+        let mut activity = ActivitySamples::from(SamplingMethod::SharedMemory);
         let mut now = 0_u64;
         loop {
             now += (-(1.0 - prng.unit()).ln() / rate * 1e9) as u64;
@@ -140,19 +140,19 @@ impl World {
         }
     }
 
-    fn tail(&self, activity: &Activity) -> Tail {
+    fn tail(&self, activity: &ActivitySamples) -> SlowTransactions {
         let latency = |q: f64| self.latencies[(self.latencies.len() as f64 * q) as usize];
         attribute(&self.load(&latency), activity).expect("slow transactions")
     }
 }
 
-fn share(tail: &Tail, cause: Cause) -> f64 {
+fn share(tail: &SlowTransactions, cause: DelayCause) -> f64 {
     let own = tail.causes.iter().filter(|one| one.cause == cause);
     tail.share(own.map(|one| one.seconds).sum())
 }
 
 const RARE: fn(f64, u64) -> bool = |unit, _| unit < 0.012;
-const QUIET: fn(u64) -> Background<'static> = |_| Background {
+const QUIET: fn(u64) -> BackgroundActivity<'static> = |_| BackgroundActivity {
     checkpointer: Some("Activity:CheckpointerMain"),
     autovacuum: false,
     steal: 0,
@@ -171,17 +171,17 @@ fn shares_are_those_of_the_time() {
         ]
     });
     let tail = world.tail(&world.sample(2, 1_000.0, &QUIET));
-    let close = |cause: Cause, expected: f64| {
+    let close = |cause: DelayCause, expected: f64| {
         let found = share(&tail, cause);
         assert!((found - expected).abs() < 0.03, "{cause:?}: {found}, not {expected}");
     };
     // Of 11 ms on average, one is on a CPU after the phases.
-    close(Cause::WalFlush, 4.0 / 11.0);
-    close(Cause::Wait, 2.0 / 11.0);
-    close(Cause::RunDelay, 2.0 / 11.0);
-    close(Cause::Unexplained, 1.0 / 11.0);
-    close(Cause::Client, 1.0 / 11.0);
-    close(Cause::Cpu, 1.0 / 11.0);
+    close(DelayCause::WalFlush, 4.0 / 11.0);
+    close(DelayCause::Wait, 2.0 / 11.0);
+    close(DelayCause::RunDelay, 2.0 / 11.0);
+    close(DelayCause::Unexplained, 1.0 / 11.0);
+    close(DelayCause::Client, 1.0 / 11.0);
+    close(DelayCause::Cpu, 1.0 / 11.0);
     let sum: f64 = tail.causes.iter().map(|one| one.seconds).sum();
     assert!((sum - tail.seconds).abs() < 1e-6 * sum, "{sum} of {}", tail.seconds);
     assert!((900.0..1_100.0).contains(&tail.rate), "{}", tail.rate);
@@ -197,7 +197,7 @@ fn rare_looks_find_the_first_cause_as_well() {
             vec![(5 * MS, "IO:DataFileRead"), (3 * MS, "IO:WALSync")]
         });
         let tail = world.tail(&world.sample(seed + 100, 50.0, &QUIET));
-        right += u32::from(tail.causes[0].cause == Cause::FileIo);
+        right += u32::from(tail.causes[0].cause == DelayCause::FileIo);
     }
     assert!(right >= 19, "{right} of 20");
 }
@@ -207,18 +207,20 @@ fn a_checkpoint_owns_what_is_more_while_it_runs() {
     // Ten seconds in thirty; slow transactions in it only, but for a few that have another cause.
     let is_on = |at: u64| (at / (10_000 * MS)).is_multiple_of(3);
     let slow = |unit: f64, at: u64| unit < if is_on(at) { 0.05 } else { 0.001 };
-    let background =
-        |at| Background { checkpointer: is_on(at).then_some("IO:DataFileWrite"), ..QUIET(at) };
+    let background = |at| BackgroundActivity {
+        checkpointer: is_on(at).then_some("IO:DataFileWrite"),
+        ..QUIET(at)
+    };
     let mut phases = |_: &mut Prng, _: u64| vec![(8 * MS, "IO:WALSync")];
     let world = World::run(3, 60, &slow, &mut phases);
     let tail = world.tail(&world.sample(4, 500.0, &background));
-    assert_eq!(tail.causes[0].cause, Cause::Checkpoint, "{tail:?}");
-    assert!(share(&tail, Cause::Checkpoint) > 0.85, "{}", tail.causes_line());
+    assert_eq!(tail.causes[0].cause, DelayCause::Checkpoint, "{tail:?}");
+    assert!(share(&tail, DelayCause::Checkpoint) > 0.85, "{}", tail.causes_line());
     // As many at any time: the flushes own them, and the checkpoint is innocent.
     let world = World::run(5, 60, &RARE, &mut phases);
     let tail = world.tail(&world.sample(6, 500.0, &background));
-    assert_eq!(tail.causes[0].cause, Cause::WalFlush, "{tail:?}");
-    assert!(share(&tail, Cause::Checkpoint) < 0.1, "{}", tail.causes_line());
+    assert_eq!(tail.causes[0].cause, DelayCause::WalFlush, "{tail:?}");
+    assert!(share(&tail, DelayCause::Checkpoint) < 0.1, "{}", tail.causes_line());
     assert!((tail.share(tail.during_checkpoint_s) - 1.0 / 3.0).abs() < 0.1);
 }
 
@@ -248,20 +250,22 @@ fn a_checkpoint_that_is_always_under_way_is_named_for_its_flushes() {
     let world = World::run(13, 60, &slow, &mut phases);
     let background = |at: u64| {
         let event = if flushes(at) { "IO:DataFileSync" } else { "Timeout:CheckpointWriteDelay" };
-        Background { checkpointer: Some(event), ..QUIET(at) }
+        BackgroundActivity { checkpointer: Some(event), ..QUIET(at) }
     };
     let tail = world.tail(&world.sample(14, 500.0, &background));
-    assert!(share(&tail, Cause::Checkpoint) > 0.8, "{}", tail.causes_line());
+    assert!(share(&tail, DelayCause::Checkpoint) > 0.8, "{}", tail.causes_line());
 }
 
 #[test]
 fn a_client_without_a_cpu_is_no_network() {
     let world = World::run(15, 30, &RARE, &mut |_, _| vec![(9 * MS, "Client:ClientRead")]);
     let check = |delay: f64, expected: [f64; 2]| {
-        let background =
-            |at: u64| Background { load_waited_ns: (at as f64 * delay) as u64, ..QUIET(at) };
+        let background = |at: u64| BackgroundActivity {
+            load_waited_ns: (at as f64 * delay) as u64,
+            ..QUIET(at)
+        };
         let tail = world.tail(&world.sample(16, 500.0, &background));
-        let found = [Cause::RunDelay, Cause::Client].map(|cause| share(&tail, cause));
+        let found = [DelayCause::RunDelay, DelayCause::Client].map(|cause| share(&tail, cause));
         assert!(
             found.iter().zip(expected).all(|(one, other)| (one - other).abs() < 0.02),
             "{found:?}"
@@ -281,7 +285,7 @@ fn a_wait_for_a_cpu_is_found_by_the_readings_after_it() {
     for (rate, least) in [(1_000.0, 0.9), (200.0, 0.8), (50.0, 0.5)] {
         for event in ["(woken)", "(ready)"] {
             let world = World::run(19, 60, &RARE, &mut |_, _| vec![(15 * MS, event)]);
-            let found = share(&world.tail(&world.sample(20, rate, &QUIET)), Cause::RunDelay);
+            let found = share(&world.tail(&world.sample(20, rate, &QUIET)), DelayCause::RunDelay);
             assert!((least..0.96).contains(&found), "{event} at {rate}/s: {found}");
         }
     }
@@ -290,12 +294,12 @@ fn a_wait_for_a_cpu_is_found_by_the_readings_after_it() {
 #[test]
 fn steal_is_found_by_few_looks_as_well() {
     // A third of the time is stolen from whoever runs.
-    let background = |at: u64| Background { steal: 85, ..QUIET(at) };
+    let background = |at: u64| BackgroundActivity { steal: 85, ..QUIET(at) };
     for rate in [1_000.0, 50.0] {
         let world = World::run(21, 30, &RARE, &mut |_, _| {
             vec![(6 * MS, "IO:WALSync"), (3 * MS, "(blocked)")]
         });
-        let found = share(&world.tail(&world.sample(22, rate, &background)), Cause::Steal);
+        let found = share(&world.tail(&world.sample(22, rate, &background)), DelayCause::Steal);
         assert!((0.1..0.2).contains(&found), "{found} at {rate}/s");
     }
 }
@@ -305,11 +309,13 @@ fn a_lock_whose_holder_waits_for_a_slow_flush_is_the_checkpoints() {
     let is_on = |at: u64| (at / (1_000 * MS)).is_multiple_of(3);
     let slow = |unit: f64, at: u64| unit < if is_on(at) { 0.05 } else { 0.001 };
     let world = World::run(17, 30, &slow, &mut |_, _| vec![(9 * MS, "Lock:transactionid")]);
-    let background =
-        |at| Background { checkpointer: is_on(at).then_some("IO:DataFileSync"), ..QUIET(at) };
-    let check = |of_holder: &'static str, expected: Cause| {
+    let background = |at| BackgroundActivity {
+        checkpointer: is_on(at).then_some("IO:DataFileSync"),
+        ..QUIET(at)
+    };
+    let check = |of_holder: &'static str, expected: DelayCause| {
         let waiting = world.sample(18, 500.0, &background);
-        let mut activity = Activity::from(Source::SharedMemory);
+        let mut activity = ActivitySamples::from(SamplingMethod::SharedMemory);
         for look in waiting.looks() {
             let holder = BackendLook { backend: 99, event: of_holder, spent: None };
             activity.add(look.at, background(look.at), waiting.backends(look).chain([holder]));
@@ -320,25 +326,25 @@ fn a_lock_whose_holder_waits_for_a_slow_flush_is_the_checkpoints() {
         }
         assert_eq!(world.tail(&activity).causes[0].cause, expected, "{of_holder}");
     };
-    check("IO:WALSync", Cause::Checkpoint);
+    check("IO:WALSync", DelayCause::Checkpoint);
     // The holder has its own reasons.
-    check("Timeout:PgSleep", Cause::Lock);
+    check("Timeout:PgSleep", DelayCause::Lock);
 }
 
 #[test]
 fn locks_of_many_holders_are_one_cause() {
-    let share = |cause: Cause, detail: &str, seconds: f64| TailShare {
+    let share = |cause: DelayCause, detail: &str, seconds: f64| TailShare {
         cause,
         detail: detail.to_owned(),
         seconds,
     };
     let mut causes = vec![
-        share(Cause::Cpu, "", 4.0),
-        share(Cause::Wait, "LWLock:a", 3.0),
-        share(Cause::Wait, "LWLock:b", 2.5),
-        share(Cause::Lock, "x", 2.0),
-        share(Cause::Lock, "y", 2.2),
-        share(Cause::Lock, "z", 1.0),
+        share(DelayCause::Cpu, "", 4.0),
+        share(DelayCause::Wait, "LWLock:a", 3.0),
+        share(DelayCause::Wait, "LWLock:b", 2.5),
+        share(DelayCause::Lock, "x", 2.0),
+        share(DelayCause::Lock, "y", 2.2),
+        share(DelayCause::Lock, "z", 1.0),
     ];
     rank(&mut causes);
     let order: Vec<&str> = causes.iter().map(|one| one.detail.as_str()).collect();
@@ -351,7 +357,7 @@ fn behind_a_pooler_clients_without_a_session_are_in_its_queue() {
     let check = |sessions: i32, named: i32, expected: [f64; 4]| {
         // The server has sessions of which the clients know nothing: in turn, one is at work. One
         // more is another program's, which waits for a lock.
-        let mut activity = Activity::from(Source::View);
+        let mut activity = ActivitySamples::from(SamplingMethod::View);
         activity.of_load = (900..900 + named).collect();
         for at in 0..30_000 {
             let seen = (0..=sessions).map(|session| BackendLook {
@@ -368,8 +374,13 @@ fn behind_a_pooler_clients_without_a_session_are_in_its_queue() {
         let tail = world.tail(&activity);
         assert!(tail.is_pooled);
         assert_eq!(tail.matched, Some(if named > 0 { 1.0 } else { 0.0 }));
-        assert_eq!(share(&tail, Cause::Lock), 0.0);
-        let causes = [Cause::PoolerQueue, Cause::WalFlush, Cause::Client, Cause::Unexplained];
+        assert_eq!(share(&tail, DelayCause::Lock), 0.0);
+        let causes = [
+            DelayCause::PoolerQueue,
+            DelayCause::WalFlush,
+            DelayCause::Client,
+            DelayCause::Unexplained,
+        ];
         let found = causes.map(|cause| share(&tail, cause));
         let is_same = found.iter().zip(expected).all(|(one, other)| (one - other).abs() < 0.01);
         assert!(is_same, "{sessions}: {found:?}");
@@ -392,7 +403,7 @@ fn transactions_that_looks_make_slow_count_for_their_time_only() {
     // look.
     let is_locked = |at: u64| at % (1_500 * MS) < 150 * MS;
     (0..10).for_each(|number| take(1, number * 1_500 * MS, 150 * MS));
-    let mut activity = Activity::from(Source::SharedMemory);
+    let mut activity = ActivitySamples::from(SamplingMethod::SharedMemory);
     for at in (0..15_000 * MS).step_by(18 * MS as usize) {
         take(2, at, MS / 2);
         let event = if is_locked(at) { "Lock:relation" } else { "Client:ClientRead" };
@@ -407,7 +418,7 @@ fn transactions_that_looks_make_slow_count_for_their_time_only() {
         under_way: &|_| 2.0,
     };
     let tail = attribute(&load, &activity).expect("slow transactions");
-    let lock = share(&tail, Cause::Lock);
+    let lock = share(&tail, DelayCause::Lock);
     // 1.5 s of 1.917 s; of the looks it is 84 of 918.
     assert!((lock - 0.78).abs() < 0.04, "{lock}: {}", tail.causes_line());
 }
@@ -415,7 +426,7 @@ fn transactions_that_looks_make_slow_count_for_their_time_only() {
 #[test]
 fn without_looks_nothing_is_explained() {
     let world = World::run(11, 5, &RARE, &mut |_, _| vec![(9 * MS, "IO:WALSync")]);
-    let tail = world.tail(&Activity::from(Source::View));
+    let tail = world.tail(&ActivitySamples::from(SamplingMethod::View));
     assert_eq!((tail.samples, tail.can_tell()), (0, false));
     assert!((tail.share(tail.unexplained_s()) - 1.0).abs() < 1e-9);
     assert_eq!(tail.causes_line(), "too few samples to tell causes");
@@ -438,7 +449,7 @@ fn a_planted_cause_is_named_first_on_a_busy_machine() {
     use Plant::*;
     // As seldom as the view is asked.
     let (rate, runs) = (50.0, 20);
-    let check = |plant: Plant, expected: Cause| {
+    let check = |plant: Plant, expected: DelayCause| {
         let mut wrong = Vec::new();
         for seed in 0..runs {
             // Of each second and a half, 0.4 s have the work in the background.
@@ -466,7 +477,7 @@ fn a_planted_cause_is_named_first_on_a_busy_machine() {
                 vec![(noise(prng), "(ready)"), (cause, event), (noise(prng), "Client:ClientRead")]
             };
             let world = World::run(seed, 5, &is_slow, phases);
-            let background = |at: u64| Background {
+            let background = |at: u64| BackgroundActivity {
                 checkpointer: Some(match plant {
                     Checkpoint | SpreadCheckpoint if is_on(at) => "IO:DataFileSync",
                     SpreadCheckpoint => "Timeout:CheckpointWriteDelay",
@@ -493,11 +504,11 @@ fn a_planted_cause_is_named_first_on_a_busy_machine() {
         }
         assert!(wrong.len() as u64 <= runs / 20, "{plant:?} at {rate}/s: {wrong:#?}");
     };
-    check(Lock, Cause::Lock);
-    check(AutovacuumLock, Cause::Autovacuum);
-    check(AutovacuumIo, Cause::Autovacuum);
-    check(Checkpoint, Cause::Checkpoint);
-    check(SpreadCheckpoint, Cause::Checkpoint);
-    check(SlowFlush, Cause::WalFlush);
-    check(Neighbour, Cause::RunDelay);
+    check(Lock, DelayCause::Lock);
+    check(AutovacuumLock, DelayCause::Autovacuum);
+    check(AutovacuumIo, DelayCause::Autovacuum);
+    check(Checkpoint, DelayCause::Checkpoint);
+    check(SpreadCheckpoint, DelayCause::Checkpoint);
+    check(SlowFlush, DelayCause::WalFlush);
+    check(Neighbour, DelayCause::RunDelay);
 }

@@ -1,6 +1,6 @@
 //! How often an interval contains the truth.
 
-use stats::Method;
+use stats::IntervalMethod;
 use verdict::{ClaimMeasurement, judge};
 
 use crate::machine::Kind;
@@ -31,7 +31,7 @@ fn intervals_contain_the_truth_as_often_as_they_promise() {
                         panic!()
                     };
                     // Where servers die, too few rounds may be left for a 95 % interval.
-                    if interval.method == Method::Range {
+                    if interval.method == IntervalMethod::Range {
                         continue;
                     }
                     seen[index] += 1;

@@ -1,7 +1,7 @@
 //! How often a difference is found where there is none: family-wise, over all that a study claims
 //! and over all that a comparison of two records looks at.
 
-use record::{FORMAT, Header, RunState};
+use record::{FORMAT, RecordHeader, RunState};
 use verdict::{DiffSide, DifferenceMeaning, Verdict, diff, judge};
 
 use crate::at_most;
@@ -97,8 +97,8 @@ fn two_records_of_the_same_rarely_differ() {
     }
 }
 
-pub(crate) fn header() -> Header {
-    Header {
+pub(crate) fn header() -> RecordHeader {
+    RecordHeader {
         format: FORMAT,
         pgrig: String::new(),
         study: String::new(),

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use record::comparison::{Instances, Metric, Renewal, Shown, Stop};
-use record::{Conditions, Ending, Moment, Paired, Series};
+use record::comparison::{
+    ComparedMetric, ComparisonStop, InstanceFindings, PairResults, ServerRenewal,
+};
+use record::{AttemptEnding, MeasuringConditions, Moment, PairingAttempt, RatioSeries};
 use stats::Prng;
 use verdict::{Verdict, judge};
 
@@ -20,7 +22,7 @@ const RESTARTS: usize = 30;
 
 /// Two sides of which the instances differ by 1.5 %, octets by 7.5 %, of which each has half of what
 /// the one before had.
-fn paired(effect: f64, seed: u64, conditions: Conditions) -> Paired {
+fn paired(effect: f64, seed: u64, conditions: MeasuringConditions) -> PairingAttempt {
     let mut prng = Prng::new(seed);
     let mut normal = || {
         let radius = (-2.0 * prng.unit().max(1e-300).ln()).sqrt();
@@ -38,9 +40,12 @@ fn paired(effect: f64, seed: u64, conditions: Conditions) -> Paired {
         above.push(b);
         below.push(a);
     }
-    let instances =
-        Instances { renewal: Renewal::Restarted, segments: RESTARTS, ..Instances::default() };
-    Paired {
+    let instances = InstanceFindings {
+        renewal: ServerRenewal::Restarted,
+        segments: RESTARTS,
+        ..InstanceFindings::default()
+    };
+    PairingAttempt {
         number: 1,
         attempt: 1,
         above: "b".to_owned(),
@@ -49,23 +54,23 @@ fn paired(effect: f64, seed: u64, conditions: Conditions) -> Paired {
         below_scenario: None,
         axes: BTreeMap::from([("clients".to_owned(), "8".to_owned())]),
         below_axes: None,
-        ending: Ending::Done,
+        ending: AttemptEnding::Done,
         started_at: String::new(),
         began: Moment(0),
         ended: Moment(1),
         precision: 0.01,
-        series: vec![Series::new(Metric::Throughput, above, below)],
-        shown: Shown {
+        series: vec![RatioSeries::new(ComparedMetric::Throughput, above, below)],
+        shown: PairResults {
             clients: 8,
             block_ms: 200,
             rest_ms: 5,
             pairs: 32 * RESTARTS,
             seconds: 600.0,
             seed,
-            stop: Stop::Time,
+            stop: ComparisonStop::Time,
             instances,
             conditions,
-            ..Shown::default()
+            ..PairResults::default()
         },
     }
 }
@@ -74,7 +79,7 @@ fn paired(effect: f64, seed: u64, conditions: Conditions) -> Paired {
 fn instances_that_differ_are_no_difference_of_variants() {
     let few = studies(300);
     let study = study(CLAIMS, "[8]", 1);
-    let verdicts = |effect: f64, conditions: Conditions| -> Vec<Verdict> {
+    let verdicts = |effect: f64, conditions: MeasuringConditions| -> Vec<Verdict> {
         let of =
             |seed| judge(&study, &[], &[], &[paired(effect, seed, conditions)]).claims[0].verdict;
         (0..few as u64).map(of).collect()
@@ -82,7 +87,7 @@ fn instances_that_differ_are_no_difference_of_variants() {
     let share = |verdicts: &[Verdict], of: Verdict| {
         verdicts.iter().filter(|one| **one == of).count() as f64 / few as f64
     };
-    let quiet = Conditions::default();
+    let quiet = MeasuringConditions::default();
     let same = verdicts(0.0, quiet);
     let told = share(&same, Verdict::Holds) + share(&same, Verdict::DoesNotHold);
     println!("pairs of the same, {few}: told apart {told:.3}");
@@ -90,9 +95,9 @@ fn instances_that_differ_are_no_difference_of_variants() {
     let faster = verdicts(0.10, quiet);
     assert!(share(&faster, Verdict::Holds) > 0.8, "{}", share(&faster, Verdict::Holds));
     let doubted = [
-        Conditions { failed_share_max: 0.025, ..quiet },
-        Conditions { busy_share_max: 0.92, ..quiet },
-        Conditions { steal_share: 0.2, ..quiet },
+        MeasuringConditions { failed_share_max: 0.025, ..quiet },
+        MeasuringConditions { busy_share_max: 0.92, ..quiet },
+        MeasuringConditions { steal_share: 0.2, ..quiet },
     ];
     for conditions in doubted {
         assert_eq!(share(&verdicts(0.10, conditions), Verdict::Holds), 0.0, "{conditions:?}");

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use record::{Ending, Fault, Note, NoteKind, PlannedTrial, Trial};
-use spec::{Folder, Profile, ScheduledTrial, Study};
+use record::{AttemptEnding, FaultyParty, Note, NoteKind, PlannedTrial, Trial};
+use spec::{ScheduledTrial, Study, StudyFolder, StudyProfile};
 
 use crate::machine::{Fate, Machine};
 
@@ -25,8 +25,8 @@ fn parsed(data: &str, claims: &str, clients: &str, rounds: u32) -> Study {
          [scenarios.s]\nrun = [\"w\"]\nover = {{ clients = {clients} }}\n{claims}"
     );
     let files = BTreeMap::from([("study.toml".to_owned(), text)]);
-    let folder = Folder { name: "simulated".to_owned(), files, is_private: false };
-    let study = Study::parse(&folder, Profile::Quick);
+    let folder = StudyFolder { name: "simulated".to_owned(), files, is_private: false };
+    let study = Study::parse(&folder, StudyProfile::Quick);
     study.unwrap_or_else(|problems| panic!("{problems:?}")).with_rounds(rounds)
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn run(study: &Study, machine: &mut Machine, gain: impl Fn(&str) -> f
             }
             Fate::Dies => {
                 let mut dead = trial(study, &planned, &[]);
-                dead.ending = Ending::failed(Fault::Server, "the server died");
+                dead.ending = AttemptEnding::failed(FaultyParty::Server, "the server died");
                 dead
             }
         }

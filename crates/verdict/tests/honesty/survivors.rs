@@ -1,7 +1,7 @@
 //! Rounds of which a part is not there or stood still, sides that fail the slow ones, and rounds that
 //! depend on each other.
 
-use record::{Ending, Fault, Trial};
+use record::{AttemptEnding, FaultyParty, Trial};
 use spec::Study;
 use stats::Prng;
 use verdict::{ClaimMeasurement, Verdict, judge};
@@ -21,13 +21,13 @@ const PLANTED: [(&str, bool, Spoil); 7] = [
     ("nothing", true, |_, _| {}),
     ("b's server died in 14 rounds", false, |trials, prng| {
         each_of(trials, prng, 14, |trial| {
-            trial.ending = Ending::failed(Fault::Server, "the server died");
+            trial.ending = AttemptEnding::failed(FaultyParty::Server, "the server died");
             trial.metrics.clear();
         });
     }),
     ("every client of b gave up in 8 rounds", false, |trials, prng| {
         each_of(trials, prng, 8, |trial| {
-            trial.ending = Ending::failed(Fault::Unknown, "every client gave up");
+            trial.ending = AttemptEnding::failed(FaultyParty::Unknown, "every client gave up");
             trial.metrics.clear();
         });
     }),

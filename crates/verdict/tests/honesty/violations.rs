@@ -1,6 +1,6 @@
 //! What was promised not to happen, and did: whatever else a record holds, no claim over it holds.
 
-use record::{Ending, Fault, Interruption, Note, NoteKind, Trial, VoidKind};
+use record::{AttemptEnding, FaultyParty, InterruptedState, Note, NoteKind, Trial, VoidKind};
 use spec::Study;
 use stats::Prng;
 use verdict::{Verdict, judge};
@@ -37,28 +37,31 @@ const VIOLATIONS: [(&str, &[Promise], Violation); 26] = [
     ("a lost row", &[NothingLost], |trial| vec![with(trial, "ledger_lost", 1.0)]),
     ("a lost row in a first attempt that still warmed up", &[NothingLost], |trial| {
         let lost = with(trial.clone(), "ledger_lost", 1.0);
-        again(ended(lost, Ending::void(VoidKind::NotSteady, "not steady")), trial)
+        again(ended(lost, AttemptEnding::void(VoidKind::NotSteady, "not steady")), trial)
     }),
     ("a lost row in a first attempt whose action failed", &[NothingLost], |trial| {
         let lost = with(trial.clone(), "ledger_lost", 3.0);
-        again(ended(lost, Ending::void(VoidKind::Action, "the promotion failed")), trial)
+        again(ended(lost, AttemptEnding::void(VoidKind::Action, "the promotion failed")), trial)
     }),
     ("a lost row in a first attempt that the rig broke", &[NothingLost], |trial| {
         let lost = with(trial.clone(), "ledger_lost", 1.0);
-        again(ended(lost, Ending::failed(Fault::Rig, "no port was free")), trial)
+        again(ended(lost, AttemptEnding::failed(FaultyParty::Rig, "no port was free")), trial)
     }),
     ("a lost row in a trial that stalls", &[NothingLost], |trial| {
         vec![stalled(with(trial, "ledger_lost", 1.0))]
     }),
     ("a dead server", EVERY, |trial| {
-        vec![ended(bare(trial), Ending::failed(Fault::Server, "the server died"))]
+        vec![ended(bare(trial), AttemptEnding::failed(FaultyParty::Server, "the server died"))]
     }),
     ("a dead server in a first attempt", EVERY, |trial| {
-        let dead = ended(bare(trial.clone()), Ending::failed(Fault::Server, "the server died"));
+        let dead = ended(
+            bare(trial.clone()),
+            AttemptEnding::failed(FaultyParty::Server, "the server died"),
+        );
         again(dead, trial)
     }),
     ("clients that gave up in a first attempt", EVERY, |trial| {
-        let lost = Ending::failed(Fault::Unknown, "every client gave up");
+        let lost = AttemptEnding::failed(FaultyParty::Unknown, "every client gave up");
         again(ended(bare(trial.clone()), lost), trial)
     }),
     ("a server that does not survive a cut", &[Survives], |trial| {
@@ -66,7 +69,7 @@ const VIOLATIONS: [(&str, &[Promise], Violation); 26] = [
     }),
     ("a server that does not survive its first cut", &[Survives], |trial| {
         let broken = with(trial.clone(), "cut_survived", 0.0);
-        again(ended(broken, Ending::void(VoidKind::NotSteady, "not steady")), trial)
+        again(ended(broken, AttemptEnding::void(VoidKind::NotSteady, "not steady")), trial)
     }),
     ("a cut with nothing under way", &[NothingLost, Survives], |trial| {
         vec![with(trial, "ledger_in_flight", 0.0)]
@@ -79,7 +82,7 @@ const VIOLATIONS: [(&str, &[Promise], Violation); 26] = [
         vec![trial]
     }),
     ("nothing but failed transactions", &[NothingLost, NobodyWaits], |trial| {
-        vec![ended(trial, Ending::void(VoidKind::AllFailed, "every transaction failed"))]
+        vec![ended(trial, AttemptEnding::void(VoidKind::AllFailed, "every transaction failed"))]
     }),
     ("a client that is stuck at the close", &[NobodyWaits], |trial| {
         vec![at_least(trial, "longest_wait_ms", 3_000.0)]
@@ -89,21 +92,21 @@ const VIOLATIONS: [(&str, &[Promise], Violation); 26] = [
     }),
     ("a trial that was never run", EVERY, |_| Vec::new()),
     ("a bare void attempt", EVERY, |trial| {
-        vec![ended(bare(trial), Ending::void(VoidKind::Action, "could not read block 10"))]
+        vec![ended(bare(trial), AttemptEnding::void(VoidKind::Action, "could not read block 10"))]
     }),
     ("a bare void attempt, run again", EVERY, |trial| {
-        let void = Ending::void(VoidKind::Action, "could not read block 10");
+        let void = AttemptEnding::void(VoidKind::Action, "could not read block 10");
         again(ended(bare(trial.clone()), void), trial)
     }),
     ("a proven fault of the rig's and no other attempt", EVERY, |trial| {
-        vec![ended(bare(trial), Ending::failed(Fault::Rig, "no port was free"))]
+        vec![ended(bare(trial), AttemptEnding::failed(FaultyParty::Rig, "no port was free"))]
     }),
     ("rows that cannot be read in a first attempt", EVERY, |trial| {
-        let damaged = Ending::failed(Fault::Unknown, "invalid page in block 10");
+        let damaged = AttemptEnding::failed(FaultyParty::Unknown, "invalid page in block 10");
         again(ended(bare(trial.clone()), damaged), trial)
     }),
     ("an interrupted attempt without figures", EVERY, |trial| {
-        let signal = Ending::interrupted(Interruption::Unchecked, "by a signal");
+        let signal = AttemptEnding::interrupted(InterruptedState::Unchecked, "by a signal");
         again(ended(bare(trial.clone()), signal), trial)
     }),
     ("a crash, and clients that connect again", EVERY, |trial| {
@@ -171,7 +174,7 @@ fn a_stall_of_one_side_never_ends_in_as_fast() {
         let slow = with(trials[chosen].clone(), "tps", 800.0 * prng.unit());
         let attempts = match is_run_again {
             true => {
-                let first = ended(slow, Ending::void(VoidKind::NotSteady, "not steady"));
+                let first = ended(slow, AttemptEnding::void(VoidKind::NotSteady, "not steady"));
                 again(first, trials[chosen].clone())
             }
             false => vec![stalled(slow)],
@@ -221,7 +224,7 @@ fn bare(mut trial: Trial) -> Trial {
     trial
 }
 
-fn ended(mut trial: Trial, ending: Ending) -> Trial {
+fn ended(mut trial: Trial, ending: AttemptEnding) -> Trial {
     trial.ending = ending;
     trial
 }
@@ -248,9 +251,9 @@ fn no_claim_holds_over_a_trial_whose_server_died() {
         "some = \"longest_wait_ms <= 5000\"",
     ];
     let endings = [
-        Ending::failed(Fault::Server, "the server died"),
-        Ending::failed(Fault::Unknown, "every client gave up"),
-        Ending::interrupted(Interruption::Unchecked, "pgrig ended in the middle of it"),
+        AttemptEnding::failed(FaultyParty::Server, "the server died"),
+        AttemptEnding::failed(FaultyParty::Unknown, "every client gave up"),
+        AttemptEnding::interrupted(InterruptedState::Unchecked, "pgrig ended in the middle of it"),
     ];
     for kind in KINDS {
         let claims = format!("[[claims]]\nsays = \"it holds\"\n{kind}\n");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use record::{PlannedTrial, Trial};
-use spec::{Folder, Profile, Study};
+use spec::{Study, StudyFolder, StudyProfile};
 use verdict::{Verdict, judge};
 
 const STUDY: &str = r#"
@@ -98,12 +98,12 @@ fn an_unrelated_control_leaves_a_claim_alone() {
 }
 
 fn parse(text: &str) -> Study {
-    let folder = Folder {
+    let folder = StudyFolder {
         name: "mine".to_owned(),
         files: BTreeMap::from([("study.toml".to_owned(), text.to_owned())]),
         is_private: false,
     };
-    Study::parse(&folder, Profile::Quick).unwrap()
+    Study::parse(&folder, StudyProfile::Quick).unwrap()
 }
 
 #[test]

@@ -1,18 +1,18 @@
 //! Two records side by side.
 
-use record::Series;
-use record::comparison::Metric;
+use record::RatioSeries;
+use record::comparison::ComparedMetric;
 
 use super::*;
 
 /// A header of a run on some PostgreSQL, which takes a time of its own.
-pub(super) fn header(version: &str) -> Header {
-    let fact = |group: &str, name: &str, value: String| Fact {
+pub(super) fn header(version: &str) -> RecordHeader {
+    let fact = |group: &str, name: &str, value: String| MachineFact {
         group: group.to_owned(),
         name: name.to_owned(),
         value,
     };
-    Header {
+    RecordHeader {
         format: record::FORMAT,
         pgrig: "0.1.0".to_owned(),
         study: "mine".to_owned(),
@@ -129,8 +129,9 @@ fn pairs_are_compared_by_the_quotients_of_their_restarts() {
         let pairs = [before, after].map(|ratio| {
             let jitter = |at: usize| 1.0 + 0.002 * [0.3, -1.0, 1.2, -0.6, 0.9, -0.8][at];
             let above = (0..restarts).map(|at| 1000.0 * ratio * jitter(at)).collect();
-            let series = Series::new(Metric::Throughput, above, vec![1000.0; restarts]);
-            vec![Paired { series: vec![series], ..attempt_at_pairs(Ending::Done) }]
+            let series =
+                RatioSeries::new(ComparedMetric::Throughput, above, vec![1000.0; restarts]);
+            vec![PairingAttempt { series: vec![series], ..attempt_at_pairs(AttemptEnding::Done) }]
         });
         let side = |pairs| DiffSide { header: &header, study: &study, trials: &[], pairs };
         let found = diff(side(&pairs[0]), side(&pairs[1])).differences;

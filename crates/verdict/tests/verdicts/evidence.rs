@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use record::{
-    Counts, Ending, Fault, HostGapKind, HostLoad, HostUse, Interruption, Note, NoteKind,
-    PlannedTrial, PublishedWay, SkipKind, Trial, VoidKind, WorkloadResult,
+    AttemptEnding, FaultyParty, HostGapKind, HostLoad, HostUse, InterruptedState, Note, NoteKind,
+    PlannedTrial, PublishedWay, SkipKind, TransactionCounts, Trial, VoidKind, WorkloadResult,
 };
-use spec::{Folder, Profile, Study};
-use stats::Latency;
+use spec::{Study, StudyFolder, StudyProfile};
+use stats::LatencyHistogram;
 use verdict::{ClaimVerdict, Verdict, judge};
 
 const STUDY: &str = r#"
@@ -38,7 +38,7 @@ const CLEAN: Figures<'static> =
     &[("ledger_lost", 0.0), ("ledger_acknowledged", 900.0), ("ledger_in_flight", 8.0)];
 const LOST: Figures<'static> = &[("ledger_lost", 1.0), ("ledger_acknowledged", 900.0)];
 
-fn attempt(number: usize, attempt: usize, ending: Ending, figures: Figures<'_>) -> Trial {
+fn attempt(number: usize, attempt: usize, ending: AttemptEnding, figures: Figures<'_>) -> Trial {
     let metrics = figures
         .iter()
         .map(|(name, value)| ((*name).to_owned(), BTreeMap::from([(String::new(), *value)])));
@@ -53,8 +53,8 @@ fn attempt(number: usize, attempt: usize, ending: Ending, figures: Figures<'_>) 
 }
 
 /// An ending whose log is no part of a sentence.
-fn died() -> Ending {
-    Ending::failed(Fault::Server, "the server died\nserver.log:\nPANIC: of a disk")
+fn died() -> AttemptEnding {
+    AttemptEnding::failed(FaultyParty::Server, "the server died\nserver.log:\nPANIC: of a disk")
 }
 
 fn claims(trials: &[Trial]) -> Vec<ClaimVerdict> {
@@ -63,13 +63,13 @@ fn claims(trials: &[Trial]) -> Vec<ClaimVerdict> {
 
 fn judged(study: &str, plan: &[PlannedTrial], trials: &[Trial]) -> Vec<ClaimVerdict> {
     let files = BTreeMap::from([("study.toml".to_owned(), study.to_owned())]);
-    let folder = Folder { name: "mine".to_owned(), files, is_private: false };
-    judge(&Study::parse(&folder, Profile::Quick).unwrap(), plan, trials, &[]).claims
+    let folder = StudyFolder { name: "mine".to_owned(), files, is_private: false };
+    judge(&Study::parse(&folder, StudyProfile::Quick).unwrap(), plan, trials, &[]).claims
 }
 
 /// Nine clean trials and these attempts at a tenth.
-fn with_tenth(tenth: &[(Ending, Figures<'_>)]) -> Vec<Trial> {
-    let clean = (1..10).map(|number| attempt(number, 1, Ending::Done, CLEAN));
+fn with_tenth(tenth: &[(AttemptEnding, Figures<'_>)]) -> Vec<Trial> {
+    let clean = (1..10).map(|number| attempt(number, 1, AttemptEnding::Done, CLEAN));
     let tenth =
         (1..).zip(tenth).map(|(n, (ending, figures))| attempt(10, n, ending.clone(), figures));
     clean.chain(tenth).collect()
@@ -78,9 +78,9 @@ fn with_tenth(tenth: &[(Ending, Figures<'_>)]) -> Vec<Trial> {
 #[test]
 fn what_any_attempt_shows_or_does_not_show_counts_for_every_trial() {
     use Verdict::{CannotTell, DoesNotHold, Holds};
-    let unsteady = || Ending::void(VoidKind::NotSteady, "not steady: it drifts");
-    let rig = || Ending::failed(Fault::Rig, "no port was free");
-    let check = |tenth: &[(Ending, Figures<'_>)], expected: Verdict, why: &str| {
+    let unsteady = || AttemptEnding::void(VoidKind::NotSteady, "not steady: it drifts");
+    let rig = || AttemptEnding::failed(FaultyParty::Rig, "no port was free");
+    let check = |tenth: &[(AttemptEnding, Figures<'_>)], expected: Verdict, why: &str| {
         // The order in which attempts are read does not matter.
         for reversed in [false, true] {
             let mut trials = with_tenth(tenth);
@@ -91,85 +91,91 @@ fn what_any_attempt_shows_or_does_not_show_counts_for_every_trial() {
             assert_eq!((claim.verdict, claim.why.as_str()), (expected, why), "{tenth:?}");
         }
     };
-    check(&[(Ending::Done, CLEAN)], Holds, "");
-    check(&[(unsteady(), CLEAN), (Ending::Done, CLEAN)], Holds, "");
+    check(&[(AttemptEnding::Done, CLEAN)], Holds, "");
+    check(&[(unsteady(), CLEAN), (AttemptEnding::Done, CLEAN)], Holds, "");
     let first = "trial 10 (b/s): ledger_lost = 1";
-    check(&[(unsteady(), LOST), (Ending::Done, CLEAN)], DoesNotHold, first);
-    check(&[(died(), LOST), (Ending::Done, CLEAN)], DoesNotHold, first);
-    let action = Ending::void(VoidKind::Action, "the cut had nothing to lose");
+    check(&[(unsteady(), LOST), (AttemptEnding::Done, CLEAN)], DoesNotHold, first);
+    check(&[(died(), LOST), (AttemptEnding::Done, CLEAN)], DoesNotHold, first);
+    let action = AttemptEnding::void(VoidKind::Action, "the cut had nothing to lose");
     check(&[(action.clone(), LOST)], DoesNotHold, first);
     // It is not evidence for anything either, and the other nine are.
     check(&[(action.clone(), CLEAN)], Holds, "");
     // Without the figure the result is unknown.
     let void = "trial 10 (b/s) is void: the cut had nothing to lose";
     check(&[(action.clone(), &[])], CannotTell, void);
-    check(&[(action, &[]), (Ending::Done, CLEAN)], CannotTell, void);
+    check(&[(action, &[]), (AttemptEnding::Done, CLEAN)], CannotTell, void);
 
     let broken = "trial 10 (b/s) failed by a server's fault";
     check(&[(died(), &[])], CannotTell, broken);
-    check(&[(died(), &[]), (Ending::Done, CLEAN)], CannotTell, broken);
+    check(&[(died(), &[]), (AttemptEnding::Done, CLEAN)], CannotTell, broken);
     check(&[(rig(), &[])], CannotTell, "trial 10 (b/s) failed: no port was free");
-    check(&[(rig(), &[]), (Ending::Done, CLEAN)], Holds, "");
-    let signal = |kind| Ending::interrupted(kind, "by a signal");
+    check(&[(rig(), &[]), (AttemptEnding::Done, CLEAN)], Holds, "");
+    let signal = |kind| AttemptEnding::interrupted(kind, "by a signal");
     let open = "trial 10 (b/s) was interrupted: by a signal";
-    for kind in [Interruption::BeforeLoad, Interruption::Checked, Interruption::Unchecked] {
+    for kind in
+        [InterruptedState::BeforeLoad, InterruptedState::Checked, InterruptedState::Unchecked]
+    {
         check(&[(signal(kind), &[])], CannotTell, open);
     }
-    check(&[(signal(Interruption::BeforeLoad), &[]), (Ending::Done, CLEAN)], Holds, "");
-    check(&[(signal(Interruption::Checked), &[]), (Ending::Done, CLEAN)], Holds, "");
-    check(&[(signal(Interruption::Unchecked), &[]), (Ending::Done, CLEAN)], CannotTell, open);
-    let skipped = Ending::skipped(SkipKind::CannotRunHere, "no FUSE");
+    check(&[(signal(InterruptedState::BeforeLoad), &[]), (AttemptEnding::Done, CLEAN)], Holds, "");
+    check(&[(signal(InterruptedState::Checked), &[]), (AttemptEnding::Done, CLEAN)], Holds, "");
+    check(
+        &[(signal(InterruptedState::Unchecked), &[]), (AttemptEnding::Done, CLEAN)],
+        CannotTell,
+        open,
+    );
+    let skipped = AttemptEnding::skipped(SkipKind::CannotRunHere, "no FUSE");
     check(&[(skipped, &[])], Holds, "");
 
-    let nobody = || Ending::failed(Fault::Unknown, "every client gave up");
+    let nobody = || AttemptEnding::failed(FaultyParty::Unknown, "every client gave up");
     let open = "trial 10 (b/s) failed: every client gave up";
-    check(&[(nobody(), &[]), (Ending::Done, CLEAN)], CannotTell, open);
-    let none = || Ending::void(VoidKind::AllFailed, "every transaction failed: 7 of 7");
+    check(&[(nobody(), &[]), (AttemptEnding::Done, CLEAN)], CannotTell, open);
+    let none = || AttemptEnding::void(VoidKind::AllFailed, "every transaction failed: 7 of 7");
     let open = "trial 10 (b/s) is void: every transaction failed: 7 of 7";
     check(&[(none(), CLEAN)], CannotTell, open);
-    check(&[(none(), CLEAN), (Ending::Done, CLEAN)], CannotTell, open);
+    check(&[(none(), CLEAN), (AttemptEnding::Done, CLEAN)], CannotTell, open);
 
     let lacks = "trial 10 (b/s) has no ledger_lost";
-    check(&[(Ending::Done, &[])], CannotTell, lacks);
-    check(&[(unsteady(), &[]), (Ending::Done, CLEAN)], CannotTell, {
+    check(&[(AttemptEnding::Done, &[])], CannotTell, lacks);
+    check(&[(unsteady(), &[]), (AttemptEnding::Done, CLEAN)], CannotTell, {
         "trial 10 (b/s) has no ledger_lost"
     });
     let idle: Figures<'_> = &[("ledger_lost", 0.0), ("ledger_acknowledged", 0.0)];
-    check(&[(Ending::Done, idle)], CannotTell, "trial 10 (b/s) acknowledged no transaction");
+    check(&[(AttemptEnding::Done, idle)], CannotTell, "trial 10 (b/s) acknowledged no transaction");
     let quiet: Figures<'_> =
         &[("ledger_lost", 0.0), ("ledger_acknowledged", 9.0), ("ledger_in_flight", 0.0)];
     let why = "trial 10 (b/s) had no transaction in flight at the fault";
-    check(&[(Ending::Done, quiet)], CannotTell, why);
+    check(&[(AttemptEnding::Done, quiet)], CannotTell, why);
     let share = |share| [CLEAN, &[("ledger_load_share", share)]].concat();
-    check(&[(Ending::Done, &share(0.9))], Holds, "");
+    check(&[(AttemptEnding::Done, &share(0.9))], Holds, "");
     let why = "trial 10 (b/s) had clients at work in 80 % of its window only";
-    check(&[(Ending::Done, &share(0.8))], CannotTell, why);
+    check(&[(AttemptEnding::Done, &share(0.8))], CannotTell, why);
     let crashed = [CLEAN, &[("unasked_crashes", 1.0)]].concat();
     let why = "trial 10 (b/s) had a server that crashed unasked";
-    check(&[(Ending::Done, &crashed)], CannotTell, why);
-    check(&[(died(), &crashed), (Ending::Done, CLEAN)], CannotTell, broken);
+    check(&[(AttemptEnding::Done, &crashed)], CannotTell, why);
+    check(&[(died(), &crashed), (AttemptEnding::Done, CLEAN)], CannotTell, broken);
 }
 
 /// Clients that gave up are no clients: what the others show is not what was asked for.
 #[test]
 fn clients_that_gave_up_leave_a_claim_open() {
-    let mut trials = with_tenth(&[(Ending::Done, CLEAN)]);
+    let mut trials = with_tenth(&[(AttemptEnding::Done, CLEAN)]);
     trials[9].workloads.push(WorkloadResult {
         name: "w".to_owned(),
         clients: 8,
-        counts: Counts::default(),
-        counts_total: Counts { aborted_clients: 3, ..Counts::default() },
+        counts: TransactionCounts::default(),
+        counts_total: TransactionCounts { aborted_clients: 3, ..TransactionCounts::default() },
         unknown: 0,
-        latency: Latency::default(),
-        open: Latency::default(),
+        latency: LatencyHistogram::default(),
+        open: LatencyHistogram::default(),
         never_started: 0,
-        service: Latency::default(),
-        lag: Latency::default(),
+        service: LatencyHistogram::default(),
+        lag: LatencyHistogram::default(),
         statements: Vec::new(),
         per_client: Vec::new(),
         per_client_good: Vec::new(),
-        served: Latency::new(),
-        unserved: Latency::new(),
+        served: LatencyHistogram::new(),
+        unserved: LatencyHistogram::new(),
         longest_wait_ns: 0,
         longest_wait_is_open: false,
         published_way: PublishedWay::default(),
@@ -189,23 +195,29 @@ fn clients_that_gave_up_leave_a_claim_open() {
 /// An attempt that broke stands against the whole run, whatever its claims speak of.
 #[test]
 fn a_run_with_something_that_broke_has_it_said() {
-    let check = |tenth: &[(Ending, Figures<'_>)], expected: &[&str]| {
+    let check = |tenth: &[(AttemptEnding, Figures<'_>)], expected: &[&str]| {
         let trials = with_tenth(tenth);
         let files = BTreeMap::from([("study.toml".to_owned(), STUDY.to_owned())]);
-        let folder = Folder { name: "mine".to_owned(), files, is_private: false };
-        let study = Study::parse(&folder, Profile::Quick).unwrap();
+        let folder = StudyFolder { name: "mine".to_owned(), files, is_private: false };
+        let study = Study::parse(&folder, StudyProfile::Quick).unwrap();
         assert_eq!(judge(&study, &[], &trials, &[]).against, expected, "{tenth:?}");
     };
     let text = "trial 10 (b/s) failed by a server's fault";
-    check(&[(Ending::Done, CLEAN)], &[]);
-    check(&[(died(), &[]), (Ending::Done, CLEAN)], &[text]);
-    check(&[(Ending::failed(Fault::Rig, "no port"), &[]), (Ending::Done, CLEAN)], &[]);
-    check(&[(Ending::void(VoidKind::Action, "nothing to lose"), &[])], &[]);
-    let signal = Ending::interrupted(Interruption::Unchecked, "by a signal");
+    check(&[(AttemptEnding::Done, CLEAN)], &[]);
+    check(&[(died(), &[]), (AttemptEnding::Done, CLEAN)], &[text]);
+    check(
+        &[(AttemptEnding::failed(FaultyParty::Rig, "no port"), &[]), (AttemptEnding::Done, CLEAN)],
+        &[],
+    );
+    check(&[(AttemptEnding::void(VoidKind::Action, "nothing to lose"), &[])], &[]);
+    let signal = AttemptEnding::interrupted(InterruptedState::Unchecked, "by a signal");
     let text = "trial 10 (b/s) was interrupted: by a signal";
-    check(&[(signal, &[]), (Ending::Done, CLEAN)], &[text]);
+    check(&[(signal, &[]), (AttemptEnding::Done, CLEAN)], &[text]);
     let crashed = [("unasked_crashes", 1.0)];
-    check(&[(Ending::Done, &crashed)], &["trial 10 (b/s) had a server that crashed unasked"]);
+    check(
+        &[(AttemptEnding::Done, &crashed)],
+        &["trial 10 (b/s) had a server that crashed unasked"],
+    );
 }
 
 /// A check that failed stands against the run, whoever names it, unless a claim expects the failure.
@@ -214,9 +226,9 @@ fn a_check_that_failed_stands_against_the_run() {
     let check = |figures: Figures<'_>, claim: &str, expected: &[&str]| {
         let text = format!("{STUDY}{claim}");
         let files = BTreeMap::from([("study.toml".to_owned(), text)]);
-        let folder = Folder { name: "mine".to_owned(), files, is_private: false };
-        let study = Study::parse(&folder, Profile::Quick).unwrap();
-        let trials = [attempt(2, 1, Ending::Done, figures)];
+        let folder = StudyFolder { name: "mine".to_owned(), files, is_private: false };
+        let study = Study::parse(&folder, StudyProfile::Quick).unwrap();
+        let trials = [attempt(2, 1, AttemptEnding::Done, figures)];
         assert_eq!(judge(&study, &[], &trials, &[]).against, expected, "{figures:?} {claim}");
     };
     let corrupt = [("amcheck_corruptions", 2.0)];
@@ -252,21 +264,21 @@ fn a_check_that_failed_stands_against_the_run() {
 #[test]
 fn some_holds_by_one_witness_and_nothing_is_said_while_a_trial_is_open() {
     use Verdict::{CannotTell, DoesNotHold, Holds};
-    let check = |tenth: &[(Ending, Figures<'_>)], expected: Verdict| {
+    let check = |tenth: &[(AttemptEnding, Figures<'_>)], expected: Verdict| {
         assert_eq!(claims(&with_tenth(tenth))[1].verdict, expected, "{tenth:?}");
     };
-    check(&[(Ending::Done, CLEAN)], DoesNotHold);
-    check(&[(Ending::Done, LOST)], Holds);
-    check(&[(died(), &[]), (Ending::Done, LOST)], CannotTell);
+    check(&[(AttemptEnding::Done, CLEAN)], DoesNotHold);
+    check(&[(AttemptEnding::Done, LOST)], Holds);
+    check(&[(died(), &[]), (AttemptEnding::Done, LOST)], CannotTell);
     check(&[(died(), &[])], CannotTell);
-    check(&[(Ending::Done, &[])], CannotTell);
+    check(&[(AttemptEnding::Done, &[])], CannotTell);
     let mut trials = with_tenth(&[(died(), &[])]);
     trials[0].metrics.get_mut("ledger_lost").unwrap().insert(String::new(), 1.0);
     let claim = claims(&trials).remove(1);
     let why = "trial 10 (b/s) failed by a server's fault";
     assert_eq!((claim.verdict, claim.why.as_str()), (CannotTell, why), "a witness elsewhere");
     // A fault that had no effect is no witness.
-    check(&[(Ending::void(VoidKind::Action, "no effect"), LOST)], DoesNotHold);
+    check(&[(AttemptEnding::void(VoidKind::Action, "no effect"), LOST)], DoesNotHold);
 }
 
 #[test]
@@ -274,7 +286,7 @@ fn a_trial_that_was_planned_and_not_run_keeps_claims_about_trials_open() {
     use Verdict::{CannotTell, DoesNotHold};
     let plan: Vec<PlannedTrial> = (1..=12)
         .map(|number| {
-            let trial = attempt(number, 1, Ending::Done, &[]);
+            let trial = attempt(number, 1, AttemptEnding::Done, &[]);
             let (round, variant) = (trial.round, trial.variant);
             let (scenario, axes) = (trial.scenario, trial.axes);
             PlannedTrial { number, round, variant, scenario, axes }
@@ -286,8 +298,8 @@ fn a_trial_that_was_planned_and_not_run_keeps_claims_about_trials_open() {
             assert_eq!((claim.verdict, claim.why.as_str()), (verdict, why), "{}", claim.says);
         }
     };
-    let clean = with_tenth(&[(Ending::Done, CLEAN)]);
-    let lost = with_tenth(&[(Ending::Done, LOST)]);
+    let clean = with_tenth(&[(AttemptEnding::Done, CLEAN)]);
+    let lost = with_tenth(&[(AttemptEnding::Done, LOST)]);
     check(&clean, 10, [(Verdict::Holds, ""), (DoesNotHold, "")]);
     let one = "trial 11 (a/s) was planned and not run";
     check(&clean, 11, [(CannotTell, one), (CannotTell, one)]);
@@ -303,7 +315,7 @@ fn a_trial_that_was_planned_and_not_run_keeps_claims_about_trials_open() {
 #[test]
 fn points_that_a_run_left_out_are_named() {
     let only_a = |number| {
-        let trial = attempt(number, 1, Ending::Done, CLEAN);
+        let trial = attempt(number, 1, AttemptEnding::Done, CLEAN);
         let (round, variant, scenario) = (trial.round, trial.variant.clone(), "s".to_owned());
         let planned = PlannedTrial { number, round, variant, scenario, axes: BTreeMap::new() };
         (planned, trial)
@@ -323,8 +335,8 @@ fn a_claim_asks_the_trials_that_can_have_the_figure() {
             &format!("[scenarios.other]\nrun = [\"w\"]\n[scenarios.s]{checks}"),
             1,
         );
-        let counted = attempt(1, 1, Ending::Done, &[("count_difference", 0.0)]);
-        let mut other = attempt(2, 1, Ending::Done, &[("tps", 5.0)]);
+        let counted = attempt(1, 1, AttemptEnding::Done, &[("count_difference", 0.0)]);
+        let mut other = attempt(2, 1, AttemptEnding::Done, &[("tps", 5.0)]);
         other.scenario = "other".to_owned();
         let claim = judged(&study, &[], &[counted, other]).remove(0);
         assert_eq!((claim.verdict, claim.why.as_str()), (expected, why), "{checks}");
@@ -338,7 +350,7 @@ fn a_server_survives_only_what_it_was_asked_to_keep() {
     use Verdict::{CannotTell, DoesNotHold, Holds};
     let check = |condition: &str, figures: Figures<'_>, expected: Verdict, why: &str| {
         let study = STUDY.replacen("ledger_lost == 0", condition, 1);
-        let claim = judged(&study, &[], &[attempt(1, 1, Ending::Done, figures)]).remove(0);
+        let claim = judged(&study, &[], &[attempt(1, 1, AttemptEnding::Done, figures)]).remove(0);
         assert_eq!((claim.verdict, claim.why.as_str()), (expected, why), "{condition} {figures:?}");
     };
     let (some, none) = (("ledger_acknowledged", 9.0), ("ledger_acknowledged", 0.0));
@@ -372,13 +384,14 @@ fn a_stall_is_a_result_and_a_verdict_that_depends_on_it_cannot_be_told() {
             let jitter = [-3.0, 5.0, -2.0, 1.0, -4.0, 3.0, -1.0][number % 7];
             let tps: Figures<'_> = &[("tps", 1000.0 + jitter)];
             if !stalled.contains(&number) {
-                trials.push(attempt(number, 1, Ending::Done, tps));
+                trials.push(attempt(number, 1, AttemptEnding::Done, tps));
             } else if is_run_again {
-                let warming = Ending::void(VoidKind::NotSteady, "not steady: it still warms up");
+                let warming =
+                    AttemptEnding::void(VoidKind::NotSteady, "not steady: it still warms up");
                 trials.push(attempt(number, 1, warming, &[("tps", to)]));
-                trials.push(attempt(number, 2, Ending::Done, tps));
+                trials.push(attempt(number, 2, AttemptEnding::Done, tps));
             } else {
-                let mut stalled = attempt(number, 1, Ending::Done, &[("tps", to)]);
+                let mut stalled = attempt(number, 1, AttemptEnding::Done, &[("tps", to)]);
                 stalled.notes.push(Note::new(NoteKind::Unsteady, "not steady: it stalls"));
                 trials.push(stalled);
             }
@@ -467,8 +480,8 @@ every = "server_transactions >= 500"
         ];
         let is_lost = host.lost.is_some();
         let ending = match is_lost {
-            true => Ending::failed(Fault::GeneratorHost, "host load2 is lost"),
-            false => Ending::Done,
+            true => AttemptEnding::failed(FaultyParty::GeneratorHost, "host load2 is lost"),
+            false => AttemptEnding::Done,
         };
         let mut trial = Trial { hosts: vec![host], ..attempt(1, 1, ending, &figures) };
         if lost.1 {
@@ -557,8 +570,8 @@ fn check_host(claim: &str, figure: (&str, f64), host: HostUse, expected: Verdict
     );
     let figures = [figure, ("ledger_acknowledged", 900.0)];
     let at = |s: u64| record::Moment(s * 1_000_000_000);
-    let window = record::Window { load_began: at(0), open: at(1), close: at(61) };
-    let done = attempt(1, 1, Ending::Done, &figures);
+    let window = record::MeasuredWindow { load_began: at(0), open: at(1), close: at(61) };
+    let done = attempt(1, 1, AttemptEnding::Done, &figures);
     let trial = Trial { hosts: vec![host], window: Some(window), ..done };
     let found = judged(&study, &[], &[trial]).remove(0);
     assert_eq!(found.verdict, expected, "{claim}, {figure:?}: {}", found.why);
@@ -693,7 +706,7 @@ fn a_clock_that_has_jumped_orders_nothing() {
         );
         let metric = claim.split(' ').next().expect("a metric");
         let figures = [(metric, value), ("ledger_acknowledged", 900.0)];
-        let mut trial = Trial { hosts: vec![host], ..attempt(1, 1, Ending::Done, &figures) };
+        let mut trial = Trial { hosts: vec![host], ..attempt(1, 1, AttemptEnding::Done, &figures) };
         if metric.starts_with("read_age") && bound_ms > 5 {
             let scopes = std::collections::BTreeSet::from([String::new()]);
             trial.at_least.insert(metric.to_owned(), scopes);
@@ -722,7 +735,7 @@ fn clocks_that_are_apart_leave_open_whether_a_history_could_be_judged() {
         [scenarios.s]\nrun = [\"w\"]\n[[claims]]\nsays = \"every history could be judged\"\n\
         every = \"history_unjudged == 0\"\nkind = \"invariant\"\n";
     let check = |unjudged: f64, is_of_a_host: bool, expected: (Verdict, Option<&str>)| {
-        let mut trial = attempt(1, 1, Ending::Done, &[("history_unjudged", unjudged)]);
+        let mut trial = attempt(1, 1, AttemptEnding::Done, &[("history_unjudged", unjudged)]);
         if is_of_a_host {
             let scopes = std::collections::BTreeSet::from([String::new()]);
             trial.at_least.insert("history_unjudged".to_owned(), scopes);
@@ -743,13 +756,15 @@ fn clocks_that_are_apart_leave_open_whether_a_history_could_be_judged() {
 #[test]
 fn a_later_attempt_makes_up_for_a_lost_generator_host_and_not_for_one_with_servers() {
     use Verdict::{CannotTell, Holds};
-    let check = |fault: Fault, expected: Verdict| {
-        let trials =
-            with_tenth(&[(Ending::failed(fault, "host x is lost"), &[]), (Ending::Done, CLEAN)]);
+    let check = |fault: FaultyParty, expected: Verdict| {
+        let trials = with_tenth(&[
+            (AttemptEnding::failed(fault, "host x is lost"), &[]),
+            (AttemptEnding::Done, CLEAN),
+        ]);
         assert_eq!(claims(&trials).remove(0).verdict, expected, "{fault:?}");
     };
-    check(Fault::GeneratorHost, Holds);
-    check(Fault::ServerHost, CannotTell);
+    check(FaultyParty::GeneratorHost, Holds);
+    check(FaultyParty::ServerHost, CannotTell);
 }
 
 /// A claim that nothing is lost takes the whole ledger, whatever its figures say.
@@ -761,7 +776,7 @@ fn a_ledger_that_is_cut_off_proves_no_durability() {
         ("ledger_acknowledged", 900.0),
         ("ledger_in_flight", 8.0),
     ];
-    let claim = claims(&with_tenth(&[(Ending::Done, &figures)])).remove(0);
+    let claim = claims(&with_tenth(&[(AttemptEnding::Done, &figures)])).remove(0);
     assert_eq!(claim.verdict, Verdict::CannotTell, "{}", claim.why);
     assert!(claim.why.contains("the ledger of 1 client"), "{}", claim.why);
 }

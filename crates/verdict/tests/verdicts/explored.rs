@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use record::Ending;
+use record::AttemptEnding;
 
 use super::trial;
 
@@ -11,7 +11,7 @@ fn sentences(trials: &[&[(&str, f64)]], unfollowed: &[(&str, f64)]) -> Vec<Strin
         .iter()
         .map(|figures| {
             let mut trial = trial(1, "a", figures);
-            trial.ending = Ending::Done;
+            trial.ending = AttemptEnding::Done;
             let scopes = unfollowed.iter().map(|(name, rows)| ((*name).to_owned(), *rows));
             let scopes: BTreeMap<String, f64> = scopes.collect();
             if !scopes.is_empty() {

@@ -1,8 +1,8 @@
 //! Harm is said first, and what holds because of it is no good news.
 
-use record::{Counts, PublishedWay, WorkloadResult};
-use stats::Latency;
-use verdict::{Cell, client_sight, harms, tables};
+use record::{PublishedWay, TransactionCounts, WorkloadResult};
+use stats::LatencyHistogram;
+use verdict::{TableCell, client_sight, harms, tables};
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn trials(figures: &[&[(&str, f64)]]) -> Vec<Trial> {
 #[test]
 fn what_was_lost_and_split_is_counted_over_all_attempts() {
     let check = |trials: &[Trial], expected: &[&str]| {
-        let words: Vec<String> = harms(trials).iter().map(verdict::Harm::words).collect();
+        let words: Vec<String> = harms(trials).iter().map(verdict::HarmCount::words).collect();
         assert_eq!(words, expected);
     };
     check(&trials(&[&[("ledger_lost", 0.0), ("ledger_split", 0.0)], &[("tps", 3.0)]]), &[]);
@@ -32,7 +32,7 @@ fn what_was_lost_and_split_is_counted_over_all_attempts() {
     ];
     check(&both, &words);
     // However the attempt ended, and whatever a later one shows.
-    both[0].ending = Ending::failed(Fault::Server, "it died");
+    both[0].ending = AttemptEnding::failed(FaultyParty::Server, "it died");
     both.push(Trial {
         attempt: 2,
         ..trials(&[&[("ledger_lost", 0.0), ("ledger_split", 0.0)]]).remove(0)
@@ -87,9 +87,9 @@ columns = [
     let says: Vec<&str> = found[0].rows.iter().map(|row| row.says.as_str()).collect();
     assert_eq!(says, ["s, clients 8: bee"]);
     let [
-        Cell::Sum { value, count, of, .. },
-        Cell::Figure { value: pause, .. },
-        Cell::Rate(low, high),
+        TableCell::Sum { value, count, of, .. },
+        TableCell::Figure { value: pause, .. },
+        TableCell::Rate(low, high),
     ] = &found[0].cells[0][..]
     else {
         panic!("{:?}", found[0].cells)
@@ -106,25 +106,25 @@ fn errors_and_anomalies_are_told_in_words() {
         trial.workloads = vec![WorkloadResult {
             name: "w".to_owned(),
             clients: 1,
-            counts: Counts::default(),
-            counts_total: Counts { errors, ..Counts::default() },
+            counts: TransactionCounts::default(),
+            counts_total: TransactionCounts { errors, ..TransactionCounts::default() },
             unknown: 0,
-            latency: Latency::default(),
-            open: Latency::default(),
+            latency: LatencyHistogram::default(),
+            open: LatencyHistogram::default(),
             never_started: 0,
-            service: Latency::default(),
-            lag: Latency::default(),
+            service: LatencyHistogram::default(),
+            lag: LatencyHistogram::default(),
             statements: Vec::new(),
             per_client: Vec::new(),
             per_client_good: Vec::new(),
-            served: Latency::new(),
-            unserved: Latency::new(),
+            served: LatencyHistogram::new(),
+            unserved: LatencyHistogram::new(),
             longest_wait_ns: 0,
             longest_wait_is_open: false,
             published_way: PublishedWay::default(),
         }];
     }
-    trials[1].witnesses = vec![record::Witness {
+    trials[1].witnesses = vec![record::WitnessPicture {
         anomaly: "G2-item".to_owned(),
         meaning: "write skew".to_owned(),
         transactions: Vec::new(),

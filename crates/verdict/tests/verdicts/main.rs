@@ -11,15 +11,16 @@ mod values;
 
 use std::collections::BTreeMap;
 
-use record::comparison::Shown;
+use record::comparison::PairResults;
 use record::{
-    Ending, Fact, Fault, Header, Moment, Paired, PlannedTrial, RunState, SkipKind, Trial, VoidKind,
+    AttemptEnding, FaultyParty, MachineFact, Moment, PairingAttempt, PlannedTrial, RecordHeader,
+    RunState, SkipKind, Trial, VoidKind,
 };
-use spec::{ClaimKind, Folder, Profile, Quantifier, Study};
-use stats::Method;
+use spec::{ClaimKind, Quantifier, Study, StudyFolder, StudyProfile};
+use stats::IntervalMethod;
 use verdict::{
-    ClaimMeasurement, ClaimVerdict, DiffSide, DifferenceMeaning, Judgement, RecordDiff, Source,
-    Verdict, diff, judge,
+    ClaimMeasurement, ClaimVerdict, DiffSide, DifferenceMeaning, NoiseSource, RecordDiff,
+    StudyVerdicts, Verdict, diff, judge,
 };
 
 const STUDY: &str = r#"
@@ -56,8 +57,8 @@ fn study() -> Study {
 
 fn parse(study: &str) -> Study {
     let files = BTreeMap::from([("study.toml".to_owned(), study.to_owned())]);
-    let folder = Folder { name: "mine".to_owned(), files, is_private: false };
-    Study::parse(&folder, Profile::Quick).unwrap()
+    let folder = StudyFolder { name: "mine".to_owned(), files, is_private: false };
+    Study::parse(&folder, StudyProfile::Quick).unwrap()
 }
 
 /// With `--only`, claims about other points are no open questions of the run.
@@ -101,9 +102,9 @@ fn claims_about_points_that_a_run_left_out_are_told_apart() {
 /// One round gives no interval: profile smoke leaves claims about values to quick, in one line.
 #[test]
 fn a_smoke_run_asks_no_claim_that_it_cannot_judge() {
-    let check = |profile: Profile, judged_says: &[&str], words: Option<&str>| {
+    let check = |profile: StudyProfile, judged_says: &[&str], words: Option<&str>| {
         let files = BTreeMap::from([("study.toml".to_owned(), STUDY.to_owned())]);
-        let folder = Folder { name: "mine".to_owned(), files, is_private: false };
+        let folder = StudyFolder { name: "mine".to_owned(), files, is_private: false };
         let study = Study::parse(&folder, profile).unwrap();
         let mut trials = rounds(1, 1000.0, 1000.0);
         for trial in &mut trials {
@@ -115,8 +116,8 @@ fn a_smoke_run_asks_no_claim_that_it_cannot_judge() {
         assert_eq!(judged.left_out_words().as_deref(), words, "{profile}");
     };
     let words = "2 claims are judged by profile quick, not by smoke";
-    check(Profile::Smoke, &["counts agree"], Some(words));
-    check(Profile::Quick, &["b is faster", "b costs less CPU", "counts agree"], None);
+    check(StudyProfile::Smoke, &["counts agree"], Some(words));
+    check(StudyProfile::Quick, &["b is faster", "b costs less CPU", "counts agree"], None);
 }
 
 fn trial(round: usize, variant: &str, metrics: &[(&str, f64)]) -> Trial {
@@ -233,7 +234,7 @@ fn counted_trials_in_words() {
 #[test]
 fn a_round_that_is_not_whole_decides_unless_it_makes_no_difference() {
     let mut trials = rounds(7, 1000.0, 1300.0);
-    trials[2].ending = Ending::void(VoidKind::NotSteady, "not steady");
+    trials[2].ending = AttemptEnding::void(VoidKind::NotSteady, "not steady");
     let judged = judge(&study(), &[], &trials, &[]);
     let claim = &judged.claims[0];
     let ClaimMeasurement::Value { interval, .. } = &claim.measured else { panic!() };
@@ -375,7 +376,7 @@ fn an_invariant_is_counted_in_every_trial() {
     assert_eq!(found.verdict, Verdict::Holds);
 
     trials[3].metrics.get_mut("count_difference").unwrap().insert(String::new(), 2.0);
-    trials[3].ending = Ending::void(VoidKind::NotSteady, "not steady");
+    trials[3].ending = AttemptEnding::void(VoidKind::NotSteady, "not steady");
     trials[4].metrics.remove("count_difference");
     let found = claim(&trials);
     assert_eq!(found.verdict, Verdict::DoesNotHold, "a void trial may not lose anything either");
@@ -427,16 +428,16 @@ fn a_verdict_that_stands_by_itself_only_is_taken_back_and_shown() {
 #[test]
 fn a_claim_in_pairs_that_were_not_measured_is_judged_by_whole_trials() {
     let paired = STUDY.replace("published = 1", "pairs = { precision = \"2%\" }\npublished = 1");
-    let judged = |trials: &[Trial], pairs: &[Paired]| {
+    let judged = |trials: &[Trial], pairs: &[PairingAttempt]| {
         judge(&parse(&paired), &[], trials, pairs).claims.remove(0)
     };
-    let skipped = attempt_at_pairs(Ending::skipped(SkipKind::CannotRunHere, "needs 8 GiB"));
+    let skipped = attempt_at_pairs(AttemptEnding::skipped(SkipKind::CannotRunHere, "needs 8 GiB"));
     let six = rounds(6, 1000.0, 1300.0);
     let claim = judged(&six, std::slice::from_ref(&skipped));
     assert_eq!(claim.verdict, Verdict::Holds);
     assert_eq!(claim.why, "in whole trials, because needs 8 GiB");
     // Pairs that were tried, or are not there yet, are not made up for.
-    let died = attempt_at_pairs(Ending::failed(Fault::Server, "it crashed"));
+    let died = attempt_at_pairs(AttemptEnding::failed(FaultyParty::Server, "it crashed"));
     for pairs in [vec![], vec![died.clone()], vec![died, skipped.clone()]] {
         let claim = judged(&six, &pairs);
         assert_eq!(
@@ -453,8 +454,8 @@ fn a_claim_in_pairs_that_were_not_measured_is_judged_by_whole_trials() {
 }
 
 /// An attempt at the pairs of both variants that measured nothing.
-fn attempt_at_pairs(ending: Ending) -> Paired {
-    Paired {
+fn attempt_at_pairs(ending: AttemptEnding) -> PairingAttempt {
+    PairingAttempt {
         number: 1,
         attempt: 1,
         above: "b".to_owned(),
@@ -469,7 +470,7 @@ fn attempt_at_pairs(ending: Ending) -> Paired {
         ended: Moment(0),
         precision: 0.02,
         series: Vec::new(),
-        shown: Shown { clients: 1, seed: 1, ..Shown::default() },
+        shown: PairResults { clients: 1, seed: 1, ..PairResults::default() },
     }
 }
 
@@ -478,7 +479,7 @@ fn the_noise_of_each_metric_is_that_of_the_same_thing_twice() {
     let noise = judge(&study(), &[], &rounds(6, 1000.0, 1000.0), &[]).noise;
     let names: Vec<&str> = noise.iter().map(|noise| noise.metric.name).collect();
     assert_eq!(names, ["tps", "server_cpu_us_per_tx"]);
-    assert_eq!((noise[0].source, noise[0].rounds), (Source::Rounds { points: 2 }, 6));
+    assert_eq!((noise[0].source, noise[0].rounds), (NoiseSource::Rounds { points: 2 }, 6));
     assert!(noise[0].one_percent > 100.0, "rounds differ by half: {noise:?}");
     assert!(noise[1].means_percent < 3.0 && noise[1].one_percent < 7.0, "{noise:?}");
     assert!(judge(&study(), &[], &rounds(1, 1000.0, 1000.0), &[]).noise.is_empty());
@@ -497,11 +498,11 @@ fn the_noise_of_each_metric_is_that_of_the_same_thing_twice() {
         trials.push(trial(round, &copy.variant, &[("tps", tps * off)]));
     }
     let noise = judge(&study, &[], &trials, &[]).noise;
-    assert_eq!(noise[0].source, Source::Twin { point: twin.of });
+    assert_eq!(noise[0].source, NoiseSource::Twin { point: twin.of });
     assert!((noise[0].one_percent - 4.96).abs() < 0.05, "{noise:?}");
     let check = |percents: [f64; 2], expected: [&str; 2]| {
         let [one_percent, means_percent] = percents;
-        let found = verdict::Noise { one_percent, means_percent, ..noise[0] }.words();
+        let found = verdict::MetricNoise { one_percent, means_percent, ..noise[0] }.words();
         assert_eq!(found, expected, "{percents:?}");
     };
     check([4.96, 99.9], ["5.0 %", "100 %"]);

@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use record::comparison::{Instances, Renewal, Shown};
-use record::{Ending, Moment, Paired, PlannedTrial, Series, Trial, comparison};
+use record::comparison::{InstanceFindings, PairResults, ServerRenewal};
+use record::{AttemptEnding, Moment, PairingAttempt, PlannedTrial, RatioSeries, Trial, comparison};
 use spec::{
-    Claim, ClaimSubject, Expression, Folder, Profile, Reference, ScheduledTrial, Study, WarmUp,
+    Claim, ClaimExpression, ClaimSubject, MetricReference, ScheduledTrial, Study, StudyFolder,
+    StudyProfile, WarmUp,
 };
 use verdict::{Verdict, judge};
 
@@ -26,8 +27,8 @@ fn studies() -> Vec<Study> {
         let files = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
         let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
         let files = files.map(|path| (name(&path), fs::read_to_string(path).unwrap()));
-        let folder = Folder { name: name(&path), files: files.collect(), is_private: false };
-        Study::parse(&folder, Profile::Full).unwrap().with_rounds(ROUNDS)
+        let folder = StudyFolder { name: name(&path), files: files.collect(), is_private: false };
+        Study::parse(&folder, StudyProfile::Full).unwrap().with_rounds(ROUNDS)
     };
     paths.into_iter().map(study).collect()
 }
@@ -82,17 +83,17 @@ impl<'s> Source<'s> {
         }
     }
 
-    fn place(reference: &Reference) -> Place {
+    fn place(reference: &MetricReference) -> Place {
         (reference.point, reference.metric.name, reference.scope.clone())
     }
 
     /// True where all that a value speaks of was published.
-    fn has(&self, value: &Expression) -> bool {
+    fn has(&self, value: &ClaimExpression) -> bool {
         value.references().iter().all(|one| self.figures.contains_key(&Source::place(one)))
     }
 
     /// Adds what a published ratio or figure implies where the source prints no more than that.
-    fn add_implied(&mut self, value: &Expression, published: f64) {
+    fn add_implied(&mut self, value: &ClaimExpression, published: f64) {
         if self.has(value) {
             return;
         }
@@ -133,16 +134,17 @@ impl<'s> Source<'s> {
     }
 
     /// The pairs that claims ask for: every octet of blocks has the same.
-    fn pairs(&self) -> Vec<Paired> {
+    fn pairs(&self) -> Vec<PairingAttempt> {
         let claims = self.study.claims.iter().filter_map(|claim| match &claim.about {
             ClaimSubject::Value { value, pairs: Some(_), .. } if self.has(value) => Some(value),
             _ => None,
         });
-        let mut pairs: Vec<Paired> = Vec::new();
+        let mut pairs: Vec<PairingAttempt> = Vec::new();
         for paired in claims.map(|value| self.paired(value)) {
-            let place = |one: &Paired| {
-                let Paired { above, below, scenario, below_scenario, axes, below_axes, .. } =
-                    one.clone();
+            let place = |one: &PairingAttempt| {
+                let PairingAttempt {
+                    above, below, scenario, below_scenario, axes, below_axes, ..
+                } = one.clone();
                 (above, below, scenario, below_scenario, axes, below_axes)
             };
             match pairs.iter_mut().find(|known| place(known) == place(&paired)) {
@@ -153,17 +155,17 @@ impl<'s> Source<'s> {
         pairs
     }
 
-    fn paired(&self, value: &Expression) -> Paired {
+    fn paired(&self, value: &ClaimExpression) -> PairingAttempt {
         let (above, below) = value.ratio().unwrap();
         let (above, below) = (&value.references()[above], &value.references()[below]);
         let series = |reference| vec![self.figures[&Source::place(reference)]; 20];
-        let metric = comparison::Metric::of(above.metric).unwrap();
-        let observed = Series::new(metric, series(above), series(below));
-        let name = |reference: &Reference| &self.study.points[reference.point].name;
+        let metric = comparison::ComparedMetric::of(above.metric).unwrap();
+        let observed = RatioSeries::new(metric, series(above), series(below));
+        let name = |reference: &MetricReference| &self.study.points[reference.point].name;
         let axes = |reference| -> BTreeMap<String, String> {
             name(reference).axes.iter().cloned().collect()
         };
-        Paired {
+        PairingAttempt {
             number: 1,
             attempt: 1,
             above: name(above).variant.clone(),
@@ -173,7 +175,7 @@ impl<'s> Source<'s> {
                 .then(|| name(below).scenario.clone()),
             axes: axes(above),
             below_axes: (name(above).axes != name(below).axes).then(|| axes(below)),
-            ending: Ending::Done,
+            ending: AttemptEnding::Done,
             started_at: String::new(),
             began: Moment(0),
             ended: Moment(0),
@@ -182,14 +184,17 @@ impl<'s> Source<'s> {
                 Some(_) => observed.of(above.scope.clone()),
                 None => observed,
             }],
-            shown: Shown {
+            shown: PairResults {
                 clients: 1,
                 block_ms: 1000,
                 pairs: 80,
                 seconds: 80.0,
                 seed: 1,
-                instances: Instances { renewal: Renewal::Restarted, ..Instances::default() },
-                ..Shown::default()
+                instances: InstanceFindings {
+                    renewal: ServerRenewal::Restarted,
+                    ..InstanceFindings::default()
+                },
+                ..PairResults::default()
             },
         }
     }

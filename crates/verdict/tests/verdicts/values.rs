@@ -70,7 +70,7 @@ fn a_round_that_was_planned_for_one_side_is_not_incomplete() {
 
 #[test]
 fn each_kind_of_value_has_its_interval() {
-    let check = |value: &str, b: [f64; 6], method: Method, expected: (f64, f64)| {
+    let check = |value: &str, b: [f64; 6], method: IntervalMethod, expected: (f64, f64)| {
         let study = STUDY.replacen("tps('b/s') / tps('a/s', 'clients=8')", value, 1);
         let mut trials = rounds(6, 1000.0, 1000.0);
         for trial in &mut trials {
@@ -88,9 +88,9 @@ fn each_kind_of_value_has_its_interval() {
     };
     let even = [1000.0, 1020.0, 980.0, 1010.0, 990.0, 1000.0];
     let outlying = [1000.0, 1020.0, 980.0, 1010.0, 990.0, 500.0];
-    check("tps('b/s') / tps('a/s')", even, Method::Student, (0.985, 1.015));
-    check("tps('b/s') / tps('a/s')", outlying, Method::SignedRank, (0.5, 1.02));
-    check("(tps('b/s') - tps('a/s')) / 1000", even, Method::SignTest, (-0.02, 0.02));
+    check("tps('b/s') / tps('a/s')", even, IntervalMethod::Student, (0.985, 1.015));
+    check("tps('b/s') / tps('a/s')", outlying, IntervalMethod::SignedRank, (0.5, 1.02));
+    check("(tps('b/s') - tps('a/s')) / 1000", even, IntervalMethod::SignTest, (-0.02, 0.02));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 /// A way in which a server can make sure who a client is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Method {
+pub enum AuthMethod {
     /// The server asks nothing: `trust`, `peer`, `cert` and the like.
     None,
     /// The password in clear.
@@ -22,7 +22,7 @@ pub enum Method {
     Sspi,
 }
 
-impl Method {
+impl AuthMethod {
     const ALL: [Self; 6] =
         [Self::None, Self::Password, Self::Md5, Self::ScramSha256, Self::Gss, Self::Sspi];
 
@@ -45,31 +45,31 @@ impl Method {
 
 /// A set of methods: the parsed value of `require_auth`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Methods(u8);
+pub struct AuthMethods(u8);
 
-impl Methods {
+impl AuthMethods {
     /// Every method: what an empty `require_auth` means.
     pub const ANY: Self = Self(0b11_1111);
 
     /// True if `method` is in the set.
-    pub fn contains(self, method: Method) -> bool {
+    pub fn contains(self, method: AuthMethod) -> bool {
         self.0 & method.bit() != 0
     }
 }
 
-impl Default for Methods {
+impl Default for AuthMethods {
     fn default() -> Self {
         Self::ANY
     }
 }
 
 /// The names, in the form that `require_auth` takes.
-impl fmt::Display for Methods {
+impl fmt::Display for AuthMethods {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = Method::ALL
+        let names: Vec<&str> = AuthMethod::ALL
             .into_iter()
             .filter(|method| self.contains(*method))
-            .map(Method::name)
+            .map(AuthMethod::name)
             .collect();
         f.write_str(&names.join(","))
     }
@@ -90,7 +90,7 @@ pub enum MethodError {
 }
 
 /// A comma list of names; or of names with `!` before each, which means all but these.
-impl FromStr for Methods {
+impl FromStr for AuthMethods {
     type Err = MethodError;
 
     fn from_str(text: &str) -> Result<Self, MethodError> {
@@ -106,7 +106,7 @@ impl FromStr for Methods {
                 (true, false) => return Err(MethodError::PositiveAmongNegative(name.into())),
                 _ => {}
             }
-            let method = Method::ALL
+            let method = AuthMethod::ALL
                 .into_iter()
                 .find(|method| method.name() == name)
                 .ok_or_else(|| MethodError::Unknown(name.into()))?;
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn lists_of_names() {
         let check = |text: &str, expected: &str| {
-            let shown = match text.parse::<Methods>() {
+            let shown = match text.parse::<AuthMethods>() {
                 Ok(methods) => methods.to_string(),
                 Err(error) => error.to_string(),
             };

@@ -1,7 +1,7 @@
 //! The client's side of SCRAM-SHA-256 and SCRAM-SHA-256-PLUS (RFC 5802, RFC 7677).
 //!
-//! Three steps: [`Scram::begin`] makes the client-first message, [`Scram::proof`] answers the
-//! server's challenge, [`Scram::verify`] checks that the server knows the password too.
+//! Three steps: [`ScramExchange::begin`] makes the client-first message, [`ScramExchange::proof`] answers the
+//! server's challenge, [`ScramExchange::verify`] checks that the server knows the password too.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -14,7 +14,7 @@ use super::{ITERATIONS_LIMIT, KeyCache};
 
 /// 18 random bytes, never used twice: the caller's source of chance, as text on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Nonce(pub [u8; 18]);
+pub struct ScramNonce(pub [u8; 18]);
 
 /// Channel to which the login is bound.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +79,7 @@ pub enum ScramError {
 
 /// One exchange.
 #[derive(Debug)]
-pub struct Scram {
+pub struct ScramExchange {
     binding: ChannelBinding,
     nonce: String,
     step: ScramStep,
@@ -96,9 +96,9 @@ pub enum ScramStep {
     Done,
 }
 
-impl Scram {
+impl ScramExchange {
     /// A new exchange.
-    pub fn begin(nonce: Nonce, binding: ChannelBinding) -> Self {
+    pub fn begin(nonce: ScramNonce, binding: ChannelBinding) -> Self {
         Self { binding, nonce: STANDARD.encode(nonce.0), step: ScramStep::AwaitsChallenge }
     }
 

@@ -16,7 +16,7 @@ pub enum Authentication<'a> {
         salt: [u8; 4],
     },
     /// SASL is wanted; the client picks one of these mechanisms.
-    Sasl(Mechanisms<'a>),
+    Sasl(SaslMechanisms<'a>),
     /// The server's next SASL message.
     SaslContinue(&'a [u8]),
     /// The server's last SASL message.
@@ -34,7 +34,7 @@ impl<'a> Authentication<'a> {
             0 => Self::Ok,
             3 => Self::CleartextPassword,
             5 => Self::Md5Password { salt: body.array()? },
-            10 => Self::Sasl(Mechanisms::parse(body)?),
+            10 => Self::Sasl(SaslMechanisms::parse(body)?),
             11 => Self::SaslContinue(body.bytes(body.rest().len())?),
             12 => Self::SaslFinal(body.bytes(body.rest().len())?),
             code => {
@@ -47,9 +47,9 @@ impl<'a> Authentication<'a> {
 
 /// The names of the SASL mechanisms that a server offers, in its order of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mechanisms<'a>(&'a [u8]);
+pub struct SaslMechanisms<'a>(&'a [u8]);
 
-impl<'a> Mechanisms<'a> {
+impl<'a> SaslMechanisms<'a> {
     fn parse(body: &mut Cursor<'a>) -> Result<Self, ProtocolError> {
         let whole = body.rest();
         while !body.text()?.is_empty() {}

@@ -21,19 +21,19 @@ impl<'a> DataRow<'a> {
     }
 
     /// The values from left to right; `None` is NULL.
-    pub fn columns(&self) -> Columns<'a> {
-        Columns { left: self.columns, rest: self.values }
+    pub fn columns(&self) -> RowColumns<'a> {
+        RowColumns { left: self.columns, rest: self.values }
     }
 }
 
 /// The values of one row, from left to right.
 #[derive(Debug, Clone)]
-pub struct Columns<'a> {
+pub struct RowColumns<'a> {
     left: u16,
     rest: &'a [u8],
 }
 
-impl<'a> Iterator for Columns<'a> {
+impl<'a> Iterator for RowColumns<'a> {
     type Item = Option<&'a [u8]>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -50,4 +50,4 @@ impl<'a> Iterator for Columns<'a> {
     }
 }
 
-impl ExactSizeIterator for Columns<'_> {}
+impl ExactSizeIterator for RowColumns<'_> {}

@@ -15,14 +15,14 @@ impl<'a> RowDescription<'a> {
         let count = body.u16()?;
         let fields = body.rest();
         for _ in 0..count {
-            Field::parse(body)?;
+            ResultField::parse(body)?;
         }
         Ok(Self { count, fields })
     }
 
     /// The columns from left to right.
-    pub fn fields(&self) -> Fields<'a> {
-        Fields { left: self.count, rest: self.fields }
+    pub fn fields(&self) -> ResultFields<'a> {
+        ResultFields { left: self.count, rest: self.fields }
     }
 
     /// The columns' names from left to right.
@@ -33,7 +33,7 @@ impl<'a> RowDescription<'a> {
 
 /// One column of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Field<'a> {
+pub struct ResultField<'a> {
     /// Its name, in the client encoding.
     pub name: &'a [u8],
     /// The table it comes from, or 0.
@@ -50,7 +50,7 @@ pub struct Field<'a> {
     pub format: i16,
 }
 
-impl<'a> Field<'a> {
+impl<'a> ResultField<'a> {
     fn parse(body: &mut Cursor<'a>) -> Result<Self, ProtocolError> {
         Ok(Self {
             name: body.text()?,
@@ -66,19 +66,19 @@ impl<'a> Field<'a> {
 
 /// The columns of a result, from left to right.
 #[derive(Debug, Clone)]
-pub struct Fields<'a> {
+pub struct ResultFields<'a> {
     left: u16,
     rest: &'a [u8],
 }
 
-impl<'a> Iterator for Fields<'a> {
-    type Item = Field<'a>;
+impl<'a> Iterator for ResultFields<'a> {
+    type Item = ResultField<'a>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.left = self.left.checked_sub(1)?;
         // The description was checked as a whole when it was parsed, so this does not fail.
         let mut cursor = Cursor::new(super::tag::ROW_DESCRIPTION, self.rest);
-        let field = Field::parse(&mut cursor).ok()?;
+        let field = ResultField::parse(&mut cursor).ok()?;
         self.rest = cursor.rest();
         Some(field)
     }
@@ -88,4 +88,4 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-impl ExactSizeIterator for Fields<'_> {}
+impl ExactSizeIterator for ResultFields<'_> {}

@@ -5,16 +5,16 @@ use std::net::IpAddr;
 
 use super::ConninfoError;
 use crate::Password;
-use crate::tls::Transport;
+use crate::tls::ByteTransport;
 
 /// The longest path that a Unix socket can have on Linux, in bytes.
 const SOCKET_PATH_LIMIT: usize = 107;
 
 /// One server to try.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Host {
+pub struct ConninfoHost {
     /// Its address.
-    pub address: Address,
+    pub address: HostAddress,
     /// The TCP port, or the number in the socket's name.
     pub port: u16,
     /// The password for it.
@@ -25,7 +25,7 @@ pub struct Host {
 
 /// Address of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Address {
+pub enum HostAddress {
     /// A directory with a Unix socket in it; with a leading `@`, one in the abstract namespace.
     Unix {
         /// The directory.
@@ -51,28 +51,28 @@ pub enum PasswordSource {
     PassFile,
 }
 
-impl Host {
+impl ConninfoHost {
     /// Transport that carries the bytes.
-    pub fn transport(&self) -> Transport {
+    pub fn transport(&self) -> ByteTransport {
         match self.address {
-            Address::Unix { .. } => Transport::Unix,
-            Address::Tcp { .. } => Transport::Tcp,
+            HostAddress::Unix { .. } => ByteTransport::Unix,
+            HostAddress::Tcp { .. } => ByteTransport::Tcp,
         }
     }
 
     /// The path of the Unix socket; a leading `@` stands for the NUL of the abstract namespace.
     pub fn socket_path(&self) -> Option<String> {
         match &self.address {
-            Address::Unix { directory } => Some(format!("{directory}/.s.PGSQL.{}", self.port)),
-            Address::Tcp { .. } => None,
+            HostAddress::Unix { directory } => Some(format!("{directory}/.s.PGSQL.{}", self.port)),
+            HostAddress::Tcp { .. } => None,
         }
     }
 
     /// Name to resolve, or to parse as an address: `hostaddr` if there is one, else the name.
     pub fn network_name(&self) -> Option<&str> {
         match &self.address {
-            Address::Unix { .. } => None,
-            Address::Tcp { host, hostaddr } => Some(hostaddr.as_deref().unwrap_or(host)),
+            HostAddress::Unix { .. } => None,
+            HostAddress::Tcp { host, hostaddr } => Some(hostaddr.as_deref().unwrap_or(host)),
         }
     }
 
@@ -80,8 +80,8 @@ impl Host {
     /// is known.
     pub fn certificate_name(&self) -> Option<&str> {
         match &self.address {
-            Address::Tcp { host, .. } => Some(&**host).filter(|host| !host.is_empty()),
-            Address::Unix { .. } => None,
+            HostAddress::Tcp { host, .. } => Some(&**host).filter(|host| !host.is_empty()),
+            HostAddress::Unix { .. } => None,
         }
     }
 
@@ -89,7 +89,7 @@ impl Host {
     pub fn connection_failed(&self, resolved: Option<IpAddr>) -> String {
         let name = match &self.address {
             // An address that was given needs no explanation.
-            Address::Tcp { host, hostaddr: None } => host,
+            HostAddress::Tcp { host, hostaddr: None } => host,
             _ => return format!("connection to {self} failed"),
         };
         match resolved.map(|address| address.to_string()).filter(|address| address != name) {
@@ -104,10 +104,10 @@ impl Host {
     /// libpq's question after a connection that could not be made.
     pub fn unreachable_hint(&self) -> &'static str {
         match self.address {
-            Address::Unix { .. } => {
+            HostAddress::Unix { .. } => {
                 "Is the server running locally and accepting connections on that socket?"
             }
-            Address::Tcp { .. } => {
+            HostAddress::Tcp { .. } => {
                 "Is the server running on that host and accepting TCP/IP connections?"
             }
         }
@@ -116,12 +116,12 @@ impl Host {
     /// The name by which the password file knows it.
     pub(super) fn pass_file_name<'a>(&'a self, socket_directory: &str) -> &'a str {
         match &self.address {
-            Address::Unix { directory } if directory == socket_directory => "localhost",
-            Address::Unix { directory } => directory,
-            Address::Tcp { host, hostaddr } if host.is_empty() => {
+            HostAddress::Unix { directory } if directory == socket_directory => "localhost",
+            HostAddress::Unix { directory } => directory,
+            HostAddress::Tcp { host, hostaddr } if host.is_empty() => {
                 hostaddr.as_deref().unwrap_or("localhost")
             }
-            Address::Tcp { host, .. } => host,
+            HostAddress::Tcp { host, .. } => host,
         }
     }
 
@@ -136,7 +136,7 @@ impl Host {
 }
 
 /// `server at "db", port 5432` or `server on socket "/tmp/.s.PGSQL.5432"`, as libpq says it.
-impl fmt::Display for Host {
+impl fmt::Display for ConninfoHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.network_name() {
             None => {

@@ -4,7 +4,7 @@ use super::error::shown;
 use super::option::{SETTING_VARIABLES, number};
 use super::service_file::Lookup;
 use super::{
-    Address, Conninfo, ConninfoError, Host, Keepalives, LoadBalance, PasswordSource,
+    Conninfo, ConninfoError, ConninfoHost, HostAddress, Keepalives, LoadBalance, PasswordSource,
     TargetSessionAttrs, TlsSettings, Values, keyword_string, pass_file, service_file, uri,
 };
 use crate::startup::ChannelBindingPolicy;
@@ -23,7 +23,7 @@ const DEFAULT_PORT: u16 = 5432;
 
 /// Values that the user gave on the command line or in a file of ours.
 #[derive(Clone, Default)]
-pub struct Given {
+pub struct GivenParameters {
     /// `-h`
     pub host: Option<String>,
     /// `-p`
@@ -42,12 +42,12 @@ pub struct Given {
 }
 
 /// Sources of everything that was not given.
-pub struct Sources<'a> {
+pub struct ParameterSources<'a> {
     /// Looks up an environment variable.
     pub environment: &'a dyn Fn(&str) -> Option<String>,
     /// Reads a file; `None` if it is not there, or must not be used. A password file that others
     /// may read or that is no regular file must not be.
-    pub read: &'a dyn Fn(FileKind, &str) -> Option<String>,
+    pub read: &'a dyn Fn(ConninfoFileKind, &str) -> Option<String>,
     /// True if there is a file: those of `~/.postgresql` count only if they are there.
     pub exists: &'a dyn Fn(&str) -> bool,
     /// The operating system's name of this process's user.
@@ -58,9 +58,9 @@ pub struct Sources<'a> {
     pub socket_directory: &'a str,
 }
 
-impl Sources<'_> {
+impl ParameterSources<'_> {
     /// No environment, no file and no user: only what was given counts.
-    pub const NOTHING: Self = Sources {
+    pub const NOTHING: Self = ParameterSources {
         environment: &|_| None,
         read: &|_, _| None,
         exists: &|_| false,
@@ -72,21 +72,24 @@ impl Sources<'_> {
 
 /// Purpose of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileKind {
+pub enum ConninfoFileKind {
     /// Named groups of settings.
     Service,
     /// Passwords: must be a regular file that only its owner may read or write (0600).
     Passwords,
 }
 
-pub(super) fn resolve(given: &Given, sources: &Sources<'_>) -> Result<Conninfo, ConninfoError> {
+pub(super) fn resolve(
+    given: &GivenParameters,
+    sources: &ParameterSources<'_>,
+) -> Result<Conninfo, ConninfoError> {
     let mut values = explicit(given)?;
     apply_service(&mut values, sources)?;
     values.set_absent_from(sources.environment);
     from_values(&values, sources)
 }
 
-fn explicit(given: &Given) -> Result<Values, ConninfoError> {
+fn explicit(given: &GivenParameters) -> Result<Values, ConninfoError> {
     let mut values = Values::default();
     let mut set = |name, value: &Option<String>| match value.as_deref() {
         None | Some("") => Ok(()),
@@ -138,7 +141,7 @@ fn check_name(dbname: &str) -> Result<(), ConninfoError> {
     }
 }
 
-fn apply_service(values: &mut Values, sources: &Sources<'_>) -> Result<(), ConninfoError> {
+fn apply_service(values: &mut Values, sources: &ParameterSources<'_>) -> Result<(), ConninfoError> {
     let environment = sources.environment;
     let Some(service) =
         values.given("service").map(str::to_owned).or_else(|| environment("PGSERVICE"))
@@ -154,7 +157,7 @@ fn apply_service(values: &mut Values, sources: &Sources<'_>) -> Result<(), Conni
         (None, None) => None,
     };
     for path in user.into_iter().chain([format!("{directory}/pg_service.conf")]) {
-        let Some(text) = (sources.read)(FileKind::Service, &path) else {
+        let Some(text) = (sources.read)(ConninfoFileKind::Service, &path) else {
             if named.as_ref() == Some(&path) {
                 return Err(ConninfoError::ServiceFileNotFound(path));
             }
@@ -170,7 +173,7 @@ fn apply_service(values: &mut Values, sources: &Sources<'_>) -> Result<(), Conni
 /// The last step: everything is known by keyword, but for the password file.
 pub(super) fn from_values(
     values: &Values,
-    sources: &Sources<'_>,
+    sources: &ParameterSources<'_>,
 ) -> Result<Conninfo, ConninfoError> {
     let mut hosts = hosts(values, sources)?;
     let user = match (values.value("user"), sources.os_user) {
@@ -224,7 +227,10 @@ pub(super) fn from_values(
 }
 
 /// Matches the lists of hosts, addresses and ports with each other.
-fn hosts(values: &Values, sources: &Sources<'_>) -> Result<Vec<Host>, ConninfoError> {
+fn hosts(
+    values: &Values,
+    sources: &ParameterSources<'_>,
+) -> Result<Vec<ConninfoHost>, ConninfoError> {
     let list = |name| values.value(name).map(|text| text.split(',').collect::<Vec<_>>());
     let (names, addresses, ports) = (list("host"), list("hostaddr"), list("port"));
     let count = addresses.as_ref().or(names.as_ref()).map_or(1, Vec::len);
@@ -250,26 +256,30 @@ fn hosts(values: &Values, sources: &Sources<'_>) -> Result<Vec<Host>, ConninfoEr
     Ok(hosts)
 }
 
-fn host(address: Address, port: &str) -> Result<Host, ConninfoError> {
+fn host(address: HostAddress, port: &str) -> Result<ConninfoHost, ConninfoError> {
     let port = port_number(port)?;
-    Ok(Host { address, port, password: None, password_source: PasswordSource::Given })
+    Ok(ConninfoHost { address, port, password: None, password_source: PasswordSource::Given })
 }
 
-fn address(name: &str, hostaddr: &str, default_directory: &str) -> Result<Address, ConninfoError> {
+fn address(
+    name: &str,
+    hostaddr: &str,
+    default_directory: &str,
+) -> Result<HostAddress, ConninfoError> {
     if !hostaddr.is_empty() {
         // A zone ("%eth0") is for the resolver to understand.
         let number = hostaddr.split('%').next().unwrap_or_default();
         if number.parse::<std::net::IpAddr>().is_err() {
             return Err(ConninfoError::InvalidAddress(shown(hostaddr)));
         }
-        return Ok(Address::Tcp { host: name.to_owned(), hostaddr: Some(hostaddr.to_owned()) });
+        return Ok(HostAddress::Tcp { host: name.to_owned(), hostaddr: Some(hostaddr.to_owned()) });
     }
     Ok(if name.is_empty() {
-        Address::Unix { directory: default_directory.to_owned() }
+        HostAddress::Unix { directory: default_directory.to_owned() }
     } else if name.starts_with(['/', '@']) {
-        Address::Unix { directory: name.to_owned() }
+        HostAddress::Unix { directory: name.to_owned() }
     } else {
-        Address::Tcp { host: name.to_owned(), hostaddr: None }
+        HostAddress::Tcp { host: name.to_owned(), hostaddr: None }
     })
 }
 
@@ -286,9 +296,9 @@ fn port_number(text: &str) -> Result<u16, ConninfoError> {
 
 /// Gives each host its password; returns the password file that was looked into.
 fn passwords(
-    hosts: &mut [Host],
+    hosts: &mut [ConninfoHost],
     values: &Values,
-    sources: &Sources<'_>,
+    sources: &ParameterSources<'_>,
     dbname: &str,
     user: &str,
 ) -> Option<String> {
@@ -300,7 +310,7 @@ fn passwords(
     }
     let default = || sources.home.map(|home| format!("{home}/.pgpass"));
     let path = values.owned("passfile").or_else(default)?;
-    let text = (sources.read)(FileKind::Passwords, &path)?;
+    let text = (sources.read)(ConninfoFileKind::Passwords, &path)?;
     for host in hosts {
         let name = host.pass_file_name(sources.socket_directory);
         host.password =
@@ -327,7 +337,7 @@ fn protocols(values: &Values) -> Result<(ProtocolVersion, ProtocolVersion), Conn
     Ok((least, most))
 }
 
-fn settings(values: &Values, sources: &Sources<'_>) -> Vec<(String, String)> {
+fn settings(values: &Values, sources: &ParameterSources<'_>) -> Vec<(String, String)> {
     let mut settings = Vec::new();
     let mut add = |name: &str, value: Option<String>| {
         settings.extend(value.map(|value| (name.to_owned(), value)));

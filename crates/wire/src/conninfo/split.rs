@@ -6,7 +6,7 @@ use crate::Password;
 
 /// A connection string without the role and without passwords, and these.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Split {
+pub struct SplitConninfo {
     /// Everything else that is no secret, as keywords and values.
     pub place: String,
     /// The role, where the string names one.
@@ -17,7 +17,7 @@ pub struct Split {
     pub key_password: Option<Password>,
 }
 
-impl Split {
+impl SplitConninfo {
     /// Takes a connection string apart. Nothing comes from the environment or from files.
     ///
     /// # Errors
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn the_password_leaves_the_string_in_every_form() {
         let check = |conninfo: &str, place: &str, user: Option<&str>, password: Option<&str>| {
-            let split = Split::of(conninfo).unwrap();
+            let split = SplitConninfo::of(conninfo).unwrap();
             assert_eq!(split.place, place, "{conninfo}");
             assert_eq!(split.user.as_deref(), user, "{conninfo}");
             assert_eq!(split.password.as_ref().map(Password::reveal), password, "{conninfo}");
@@ -72,10 +72,13 @@ mod tests {
         check("host=a password=''", "host=a", None, None);
         check("host=a sslpassword=s sslmode=require", "host=a sslmode=require", None, None);
         check("host=a oauth_client_secret=s scram_client_key=t", "host=a", None, None);
-        let key_password = |text| Split::of(text).unwrap().key_password;
+        let key_password = |text| SplitConninfo::of(text).unwrap().key_password;
         assert_eq!(key_password("postgres://h/d?sslpassword=s"), Some(Password::from("s")));
         assert_eq!(key_password("host=a"), None);
-        assert_eq!(Split::of("postgres://u:p@h").unwrap().without_password(), "host=h user=u");
-        assert!(Split::of("nonsense").is_err());
+        assert_eq!(
+            SplitConninfo::of("postgres://u:p@h").unwrap().without_password(),
+            "host=h user=u"
+        );
+        assert!(SplitConninfo::of("nonsense").is_err());
     }
 }

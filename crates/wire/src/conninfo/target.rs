@@ -1,6 +1,6 @@
 //! `target_session_attrs`: which of several servers will do.
 
-use crate::startup::Parameters;
+use crate::startup::ServerParameters;
 
 /// Kind of server that a session stays with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -22,7 +22,7 @@ pub enum TargetSessionAttrs {
 
 /// Decision about a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Judgement {
+pub enum TargetDecision {
     /// Stay.
     Accept,
     /// Leave, for this reason (libpq's words), and try the next host.
@@ -62,35 +62,35 @@ impl TargetSessionAttrs {
 
     /// Judges a server by what it reported at start-up (PostgreSQL 14 and later report both
     /// `in_hot_standby` and `default_transaction_read_only`).
-    pub fn judge(self, parameters: &Parameters) -> Judgement {
+    pub fn judge(self, parameters: &ServerParameters) -> TargetDecision {
         let on = |name| parameters.value(name).map(|value| value == "on");
         let standby = on("in_hot_standby");
         let read_only = on("default_transaction_read_only");
         match self {
-            Self::Any | Self::PreferStandby => Judgement::Accept,
+            Self::Any | Self::PreferStandby => TargetDecision::Accept,
             Self::ReadWrite | Self::ReadOnly => match (standby, read_only) {
                 (Some(standby), Some(read_only)) => self.judge_fact(standby || read_only),
-                _ => Judgement::Ask("SHOW transaction_read_only"),
+                _ => TargetDecision::Ask("SHOW transaction_read_only"),
             },
             Self::Primary | Self::Standby => match standby {
                 Some(standby) => self.judge_fact(standby),
-                None => Judgement::Ask("SELECT pg_catalog.pg_is_in_recovery()"),
+                None => TargetDecision::Ask("SELECT pg_catalog.pg_is_in_recovery()"),
             },
         }
     }
 
-    /// Judges a server by the one value that the query of [`Judgement::Ask`] returned.
-    pub fn judge_answer(self, value: &[u8]) -> Judgement {
+    /// Judges a server by the one value that the query of [`TargetDecision::Ask`] returned.
+    pub fn judge_answer(self, value: &[u8]) -> TargetDecision {
         self.judge_fact(matches!(value, b"on" | b"t"))
     }
 
-    fn judge_fact(self, fact: bool) -> Judgement {
+    fn judge_fact(self, fact: bool) -> TargetDecision {
         match (self, fact) {
-            (Self::ReadWrite, true) => Judgement::Reject("session is read-only"),
-            (Self::ReadOnly, false) => Judgement::Reject("session is not read-only"),
-            (Self::Primary, true) => Judgement::Reject("server is in hot standby mode"),
-            (Self::Standby, false) => Judgement::Reject("server is not in hot standby mode"),
-            _ => Judgement::Accept,
+            (Self::ReadWrite, true) => TargetDecision::Reject("session is read-only"),
+            (Self::ReadOnly, false) => TargetDecision::Reject("session is not read-only"),
+            (Self::Primary, true) => TargetDecision::Reject("server is in hot standby mode"),
+            (Self::Standby, false) => TargetDecision::Reject("server is not in hot standby mode"),
+            _ => TargetDecision::Accept,
         }
     }
 }
@@ -101,10 +101,10 @@ mod tests {
 
     #[test]
     fn servers_are_judged_by_what_they_report() {
-        use Judgement::{Accept, Ask, Reject};
+        use TargetDecision::{Accept, Ask, Reject};
         use TargetSessionAttrs::{Any, PreferStandby, Primary, ReadOnly, ReadWrite, Standby};
         let check = |target: TargetSessionAttrs, reported: &[(&str, &str)], expected| {
-            assert_eq!(target.judge(&Parameters::reported(reported)), expected, "{target:?}");
+            assert_eq!(target.judge(&ServerParameters::reported(reported)), expected, "{target:?}");
         };
         let primary = [("in_hot_standby", "off"), ("default_transaction_read_only", "off")];
         let standby = [("in_hot_standby", "on"), ("default_transaction_read_only", "off")];

@@ -20,10 +20,10 @@ impl World {
         Self { variables: owned(variables), files: owned(files) }
     }
 
-    fn resolve(&self, given: &Given) -> Result<Conninfo, ConninfoError> {
+    fn resolve(&self, given: &GivenParameters) -> Result<Conninfo, ConninfoError> {
         Conninfo::resolve(
             given,
-            &Sources {
+            &ParameterSources {
                 environment: &|name| self.variables.get(name).cloned(),
                 read: &|_, path| self.files.get(path).cloned(),
                 exists: &|path| self.files.contains_key(path),
@@ -35,12 +35,12 @@ impl World {
     }
 }
 
-fn given(dbname: &str) -> Given {
-    Given { dbname: Some(dbname.to_owned()), ..Given::default() }
+fn given(dbname: &str) -> GivenParameters {
+    GivenParameters { dbname: Some(dbname.to_owned()), ..GivenParameters::default() }
 }
 
 /// Text of the result for an explicit conninfo, or its error.
-fn shown(world: &World, given: &Given) -> String {
+fn shown(world: &World, given: &GivenParameters) -> String {
     match world.resolve(given) {
         Ok(conninfo) => conninfo.to_keyword_string().replace(" sslmode=prefer", ""),
         Err(error) => error.to_string(),
@@ -122,7 +122,7 @@ fn the_more_explicit_wins() {
     let quiet = World::new(&[], &[]);
     let shown_name = "host=option port=2 user=os dbname=given application_name=pgbench";
     assert_eq!(shown(&quiet, &args), shown_name, "what PostgreSQL's own programs say comes last");
-    let plain = Given { host: Some("option".to_owned()), ..Given::default() };
+    let plain = GivenParameters { host: Some("option".to_owned()), ..GivenParameters::default() };
     assert_eq!(
         shown(&World::new(&[("PGHOST", "env"), ("PGDATESTYLE", "ISO")], &[]), &plain),
         "host=option port=5432 user=os dbname=os pgrig_setting_datestyle=ISO"
@@ -132,7 +132,7 @@ fn the_more_explicit_wins() {
 #[test]
 fn variables() {
     let check = |variables: &[(&str, &str)], expected: &str| {
-        assert_eq!(shown(&World::new(variables, &[]), &Given::default()), expected);
+        assert_eq!(shown(&World::new(variables, &[]), &GivenParameters::default()), expected);
     };
     check(
         &[
@@ -289,12 +289,12 @@ fn hosts_are_named_as_libpq_names_them() {
 
 #[test]
 fn the_default_is_one_socket_directory_that_is_not_for_everybody() {
-    let sources = Sources { os_user: Some("os"), ..Sources::NOTHING };
-    let conninfo = Conninfo::resolve(&Given::default(), &sources).unwrap();
-    let paths: Vec<_> = conninfo.hosts.iter().filter_map(Host::socket_path).collect();
+    let sources = ParameterSources { os_user: Some("os"), ..ParameterSources::NOTHING };
+    let conninfo = Conninfo::resolve(&GivenParameters::default(), &sources).unwrap();
+    let paths: Vec<_> = conninfo.hosts.iter().filter_map(ConninfoHost::socket_path).collect();
     assert_eq!(paths, ["/var/run/postgresql/.s.PGSQL.5432"]);
-    let nobody = Sources { os_user: None, ..sources };
-    assert_eq!(Conninfo::resolve(&Given::default(), &nobody), Err(ConninfoError::NoUser));
+    let nobody = ParameterSources { os_user: None, ..sources };
+    assert_eq!(Conninfo::resolve(&GivenParameters::default(), &nobody), Err(ConninfoError::NoUser));
 }
 
 /// A keyword with a value that it may well have.
@@ -393,7 +393,7 @@ proptest! {
         let mut world = World::default();
         world.variables.extend(time_zone.map(|zone| ("PGTZ".to_owned(), zone)));
         world.files.extend(passfile.map(|text| ("/home/os/.pgpass".to_owned(), text)));
-        if let Ok(conninfo) = world.resolve(&Given { overrides, ..Given::default() }) {
+        if let Ok(conninfo) = world.resolve(&GivenParameters { overrides, ..GivenParameters::default() }) {
             let text = conninfo.to_keyword_string();
             prop_assert_eq!(Conninfo::from_keyword_string(&text), Ok(conninfo), "{}", text);
         }

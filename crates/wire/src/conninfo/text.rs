@@ -4,13 +4,13 @@
 //! password per host, and settings that come from the environment.
 
 use super::option::{SETTING_VARIABLES, Values};
-use super::resolve::{Sources, from_values};
+use super::resolve::{ParameterSources, from_values};
 use super::tls_settings::{CERTIFICATE_MODES, NEGOTIATIONS};
 use super::{
-    Address, ClientCertificate, Conninfo, ConninfoError, Host, LoadBalance, PasswordSource,
-    TargetSessionAttrs, keyword_string,
+    ClientCertificate, Conninfo, ConninfoError, ConninfoHost, HostAddress, LoadBalance,
+    PasswordSource, TargetSessionAttrs, keyword_string,
 };
-use crate::auth::Methods;
+use crate::auth::AuthMethods;
 use crate::startup::ChannelBindingPolicy;
 use crate::tls::SslNegotiation;
 use crate::{Password, ProtocolVersion};
@@ -60,7 +60,7 @@ pub(super) fn write(conninfo: &Conninfo, reader: Reader) -> String {
         ChannelBindingPolicy::Disable => put("channel_binding", "disable"),
         ChannelBindingPolicy::Require => put("channel_binding", "require"),
     }
-    if conninfo.require_auth != Methods::ANY {
+    if conninfo.require_auth != AuthMethods::ANY {
         put("require_auth", &conninfo.require_auth.to_string());
     }
     if conninfo.least_protocol != ProtocolVersion::V3_0 {
@@ -109,18 +109,18 @@ fn write_settings(conninfo: &Conninfo, reader: Reader, put: &mut impl FnMut(&str
     }
 }
 
-fn write_hosts(hosts: &[Host], put: &mut impl FnMut(&str, &str)) {
+fn write_hosts(hosts: &[ConninfoHost], put: &mut impl FnMut(&str, &str)) {
     let names: Vec<&str> = hosts
         .iter()
         .map(|host| match &host.address {
-            Address::Unix { directory } => directory,
-            Address::Tcp { host, .. } => &**host,
+            HostAddress::Unix { directory } => directory,
+            HostAddress::Tcp { host, .. } => &**host,
         })
         .collect();
     let addresses: Vec<&str> = hosts
         .iter()
         .map(|host| match &host.address {
-            Address::Tcp { hostaddr: Some(address), .. } => address,
+            HostAddress::Tcp { hostaddr: Some(address), .. } => address,
             _ => "",
         })
         .collect();
@@ -135,13 +135,13 @@ fn write_hosts(hosts: &[Host], put: &mut impl FnMut(&str, &str)) {
 }
 
 /// The password, where every host has the same.
-fn password_of_all(hosts: &[Host]) -> Option<&Password> {
+fn password_of_all(hosts: &[ConninfoHost]) -> Option<&Password> {
     let first = hosts.first()?.password.as_ref()?;
     hosts.iter().all(|host| host.password.as_ref() == Some(first)).then_some(first)
 }
 
 fn write_passwords(conninfo: &Conninfo, put: &mut impl FnMut(&str, &str)) {
-    let given = |host: &Host| host.password_source == PasswordSource::Given;
+    let given = |host: &ConninfoHost| host.password_source == PasswordSource::Given;
     if let Some(passfile) = &conninfo.passfile {
         put(PASSFILE, passfile);
     }
@@ -208,7 +208,7 @@ pub(super) fn read(text: &str) -> Result<Conninfo, ConninfoError> {
         }
         Ok(())
     })?;
-    let mut conninfo = from_values(&values, &Sources::NOTHING)?;
+    let mut conninfo = from_values(&values, &ParameterSources::NOTHING)?;
     conninfo.settings.extend(settings);
     conninfo.passfile = passfile;
     // A text without passwords of single hosts has no pairs of them.

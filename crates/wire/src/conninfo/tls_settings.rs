@@ -1,7 +1,7 @@
 //! TLS settings of a conninfo. The engine and the files belong to the caller.
 
 use super::option::Values;
-use super::{ConninfoError, Sources};
+use super::{ConninfoError, ParameterSources};
 use crate::Password;
 use crate::tls::{SslMode, SslNegotiation};
 
@@ -83,7 +83,7 @@ pub(super) const CERTIFICATE_MODES: [(&str, ClientCertificate); 3] = [
 impl TlsSettings {
     pub(super) fn from_values(
         values: &Values,
-        sources: &Sources<'_>,
+        sources: &ParameterSources<'_>,
     ) -> Result<Self, ConninfoError> {
         let root_certificates = values.owned("sslrootcert");
         let system = root_certificates.as_deref() == Some("system");

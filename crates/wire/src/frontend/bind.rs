@@ -5,14 +5,14 @@ use super::{EncodeError, tag};
 
 /// A Bind under construction: text parameters, text results. Dropped unfinished, it leaves
 /// nothing in the buffer.
-pub struct Bind<'a> {
+pub struct BindMessage<'a> {
     message: Builder<'a>,
     /// Position of the number of parameters.
     count_at: usize,
     count: u32,
 }
 
-impl<'a> Bind<'a> {
+impl<'a> BindMessage<'a> {
     /// Begins a message at the end of `out`.
     #[inline]
     pub fn begin(

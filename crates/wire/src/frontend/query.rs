@@ -4,12 +4,12 @@ use super::message::Builder;
 use super::{EncodeError, tag};
 
 /// A simple query under construction. Dropped unfinished, it leaves nothing in the buffer.
-pub struct Query<'a> {
+pub struct QueryMessage<'a> {
     message: Builder<'a>,
     text_at: usize,
 }
 
-impl<'a> Query<'a> {
+impl<'a> QueryMessage<'a> {
     /// Begins a message at the end of `out`.
     #[inline]
     pub fn begin(out: &'a mut Vec<u8>) -> Self {

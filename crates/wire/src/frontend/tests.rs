@@ -18,10 +18,10 @@ fn check(write: impl FnOnce(&mut Vec<u8>), expected: &str) {
 #[test]
 fn one_prepared_select_only_execution_is_49_bytes() {
     let out = written(|out| {
-        let mut bind = Bind::begin(out, b"", b"P_0").unwrap();
+        let mut bind = BindMessage::begin(out, b"", b"P_0").unwrap();
         bind.parameter_with(|text| text.extend_from_slice(b"98765"));
         bind.finish().unwrap();
-        describe(out, Target::Portal, b"").unwrap();
+        describe(out, DescribeTarget::Portal, b"").unwrap();
         execute(out, b"", 0).unwrap();
         sync(out);
     });
@@ -46,7 +46,10 @@ fn messages_byte_for_byte() {
         &(r"B\x00\x00\x00\x18p\x00s\x00\x00\x00\x00\x02".to_owned()
             + r"\xff\xff\xff\xff\x00\x00\x00\x00\x00\x01\x00\x00"),
     );
-    check(|out| describe(out, Target::Statement, b"s").unwrap(), r"D\x00\x00\x00\x07Ss\x00");
+    check(
+        |out| describe(out, DescribeTarget::Statement, b"s").unwrap(),
+        r"D\x00\x00\x00\x07Ss\x00",
+    );
     check(|out| execute(out, b"p", 5).unwrap(), r"E\x00\x00\x00\np\x00\x00\x00\x00\x05");
     check(terminate, r"X\x00\x00\x00\x04");
     check(|out| password(out, b"secret").unwrap(), r"p\x00\x00\x00\x0bsecret\x00");
@@ -99,7 +102,7 @@ fn what_cannot_be_sent_leaves_the_buffer_as_it_was() {
     );
 
     let mut out = b"before".to_vec();
-    let mut abandoned = Query::begin(&mut out);
+    let mut abandoned = QueryMessage::begin(&mut out);
     abandoned.text().extend_from_slice(b"SELECT");
     drop(abandoned);
     assert_eq!(out, b"before");

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::auth::{Methods, ScramError};
+use crate::auth::{AuthMethods, ScramError};
 use crate::backend::ServerError;
 use crate::frontend::EncodeError;
 use crate::{ProtocolError, ProtocolVersion, SqlState};
@@ -27,7 +27,7 @@ pub enum StartupError {
     #[error("authentication method {name} (number {code}) is not supported")]
     UnsupportedMethod { name: &'static str, code: i32 },
     #[error("authentication method requirement \"{required}\" failed: {reason}")]
-    MethodNotPermitted { required: Methods, reason: &'static str },
+    MethodNotPermitted { required: AuthMethods, reason: &'static str },
     #[error("none of the server's SASL authentication mechanisms are supported (offered: {0})")]
     NoMechanism(String),
     #[error("{0}")]

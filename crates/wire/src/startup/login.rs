@@ -1,6 +1,6 @@
 //! A client's login when a session starts.
 
-use crate::auth::Methods;
+use crate::auth::AuthMethods;
 use crate::{Password, ProtocolVersion};
 
 /// Policy for binding a SCRAM login to the TLS connection it happens on.
@@ -33,7 +33,7 @@ pub struct Login {
     /// Policy for binding the login to the TLS connection.
     pub channel_binding: ChannelBindingPolicy,
     /// The authentication methods to put up with.
-    pub require_auth: Methods,
+    pub require_auth: AuthMethods,
 }
 
 impl Login {
@@ -47,7 +47,7 @@ impl Login {
             protocol: ProtocolVersion::V3_0,
             least_protocol: ProtocolVersion::V3_0,
             channel_binding: ChannelBindingPolicy::Prefer,
-            require_auth: Methods::ANY,
+            require_auth: AuthMethods::ANY,
         }
     }
 

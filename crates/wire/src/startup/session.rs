@@ -5,11 +5,11 @@ use crate::backend::{BackendKey, ServerError, TransactionStatus};
 
 /// The facts of a new session. An idle one needs to keep no more than `backend_key`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Session {
+pub struct SessionFacts {
     /// Key that a cancel request needs; some poolers give none.
     pub backend_key: Option<BackendKey>,
     /// The settings that the server reported.
-    pub parameters: Parameters,
+    pub parameters: ServerParameters,
     /// Transaction status of the session; idle, unless a pooler is odd.
     pub status: TransactionStatus,
     /// The version agreed on.
@@ -18,11 +18,11 @@ pub struct Session {
     pub notices: Vec<ServerError>,
 }
 
-impl Session {
+impl SessionFacts {
     pub(super) fn new(protocol: ProtocolVersion) -> Self {
         Self {
             backend_key: None,
-            parameters: Parameters::default(),
+            parameters: ServerParameters::default(),
             status: TransactionStatus::Idle,
             protocol,
             notices: Vec::new(),
@@ -32,12 +32,12 @@ impl Session {
 
 /// Settings that a server reported, in one piece of memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Parameters {
+pub struct ServerParameters {
     /// Each name and each value is followed by a NUL, which neither can contain.
     text: String,
 }
 
-impl Parameters {
+impl ServerParameters {
     /// The value that was reported last for `name`.
     pub fn value(&self, name: &str) -> Option<&str> {
         self.iter().filter(|(reported, _)| *reported == name).last().map(|(_, value)| value)
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn values_and_versions() {
         let check = |reported: &str, expected| {
-            let mut parameters = Parameters::default();
+            let mut parameters = ServerParameters::default();
             parameters.set(b"server_version", b"1.0");
             parameters.set(b"server_version", reported.as_bytes());
             parameters.set(b"application_name", b"");

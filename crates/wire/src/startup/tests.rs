@@ -5,7 +5,7 @@ use crate::auth::ScramKeys;
 use crate::backend::TransactionStatus;
 use proptest::prelude::*;
 
-const NONCE: Nonce = Nonce([7; 18]);
+const NONCE: ScramNonce = ScramNonce([7; 18]);
 
 fn framed(tag: u8, body: &[u8]) -> Vec<u8> {
     let mut bytes = vec![tag];
@@ -37,7 +37,11 @@ fn login(change: impl FnOnce(&mut Login)) -> Arc<Login> {
 }
 
 /// Answers of a start-up to `input`, and its end.
-fn run(login: Arc<Login>, channel: Channel, input: &[u8]) -> (String, Result<StartupStep, String>) {
+fn run(
+    login: Arc<Login>,
+    channel: StartupChannel,
+    input: &[u8],
+) -> (String, Result<StartupStep, String>) {
     let mut output = Vec::new();
     let mut startup = Startup::begin(login, channel, NONCE, &mut output).unwrap();
     output.clear();
@@ -45,7 +49,7 @@ fn run(login: Arc<Login>, channel: Channel, input: &[u8]) -> (String, Result<Sta
     (output.escape_ascii().to_string(), progress.map_err(|error| error.to_string()))
 }
 
-fn fails(login: Arc<Login>, channel: Channel, input: &[u8], expected: &str) {
+fn fails(login: Arc<Login>, channel: StartupChannel, input: &[u8], expected: &str) {
     assert_eq!(run(login, channel, input).1.unwrap_err(), expected);
 }
 
@@ -53,7 +57,7 @@ fn fails(login: Arc<Login>, channel: Channel, input: &[u8], expected: &str) {
 fn the_first_message() {
     let mut output = Vec::new();
     let login = login(|login| login.settings = vec![("application_name".into(), "p g".into())]);
-    Startup::begin(login, Channel::Plain, NONCE, &mut output).unwrap();
+    Startup::begin(login, StartupChannel::Plain, NONCE, &mut output).unwrap();
     assert_eq!(
         output.escape_ascii().to_string(),
         r"\x00\x00\x007\x00\x03\x00\x00user\x00alice\x00database\x00bank\x00".to_owned()
@@ -64,7 +68,7 @@ fn the_first_message() {
 #[test]
 fn trust_gives_the_facts_of_the_session() {
     let input = [ready(), b"more".to_vec()].concat();
-    let (sent, progress) = run(login(|_| {}), Channel::Plain, &input);
+    let (sent, progress) = run(login(|_| {}), StartupChannel::Plain, &input);
     let progress = progress.unwrap();
     assert_eq!((sent.as_str(), progress.consumed), ("", input.len() - 4));
     let session = progress.session.unwrap();
@@ -79,7 +83,7 @@ fn trust_gives_the_facts_of_the_session() {
 fn bytes_may_arrive_in_any_pieces() {
     let input = ready();
     let mut startup =
-        Startup::begin(login(|_| {}), Channel::Plain, NONCE, &mut Vec::new()).unwrap();
+        Startup::begin(login(|_| {}), StartupChannel::Plain, NONCE, &mut Vec::new()).unwrap();
     let mut buffer = Vec::new();
     let mut session = None;
     for byte in input {
@@ -95,7 +99,7 @@ fn bytes_may_arrive_in_any_pieces() {
 #[test]
 fn passwords_in_clear_and_as_md5() {
     let check = |input: &[u8], expected: &str| {
-        let (sent, progress) = run(login(|_| {}), Channel::Plain, input);
+        let (sent, progress) = run(login(|_| {}), StartupChannel::Plain, input);
         assert_eq!(sent, expected);
         assert!(progress.unwrap().session.is_none());
     };
@@ -104,8 +108,8 @@ fn passwords_in_clear_and_as_md5() {
     let none = || login(|login| login.password = None);
     let empty = || login(|login| login.password = Some("".into()));
     for asks in [request(3, b""), request(5, b"salt"), request(10, b"SCRAM-SHA-256\0\0")] {
-        fails(none(), Channel::Plain, &asks, "fe_sendauth: no password supplied");
-        fails(empty(), Channel::Plain, &asks, "fe_sendauth: no password supplied");
+        fails(none(), StartupChannel::Plain, &asks, "fe_sendauth: no password supplied");
+        fails(empty(), StartupChannel::Plain, &asks, "fe_sendauth: no password supplied");
     }
 }
 
@@ -114,7 +118,7 @@ fn scram_to_the_end() {
     let mut keys = KeyCache::new();
     let mut output = Vec::new();
     let mut startup =
-        Startup::begin(login(|_| {}), Channel::Plain, NONCE, &mut Vec::new()).unwrap();
+        Startup::begin(login(|_| {}), StartupChannel::Plain, NONCE, &mut Vec::new()).unwrap();
     startup.advance(&request(10, b"SCRAM-SHA-256\0\0"), &mut keys, &mut output).unwrap();
     let ours = "BwcHBwcHBwcHBwcHBwcHBwcHBwcH".get(..24).unwrap();
     assert_eq!(
@@ -135,8 +139,8 @@ fn scram_to_the_end() {
 fn channel_binding_is_chosen_as_libpq_does() {
     let both = request(10, b"SCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0");
     let bare = request(10, b"SCRAM-SHA-256\0\0");
-    let tls = || Channel::Tls { server_end_point: Some(vec![1; 32]) };
-    let unhashed = || Channel::Tls { server_end_point: None };
+    let tls = || StartupChannel::Tls { server_end_point: Some(vec![1; 32]) };
+    let unhashed = || StartupChannel::Tls { server_end_point: None };
     let with = |policy| login(|login| login.channel_binding = policy);
     use ChannelBindingPolicy::{Disable, Prefer, Require};
     let check = |policy, channel, input: &[u8], expected: &str| {
@@ -148,11 +152,16 @@ fn channel_binding_is_chosen_as_libpq_does() {
     check(Prefer, tls(), &bare, "y,,");
     check(Disable, tls(), &both, "n,,");
     check(Prefer, unhashed(), &both, "n,,");
-    check(Prefer, Channel::Plain, &bare, "n,,");
+    check(Prefer, StartupChannel::Plain, &bare, "n,,");
     let none_offered = "channel binding is required, but server did not offer an authentication \
                         method that supports channel binding";
     fails(with(Require), tls(), &bare, none_offered);
-    fails(with(Require), Channel::Plain, &both, "channel binding required, but SSL not in use");
+    fails(
+        with(Require),
+        StartupChannel::Plain,
+        &both,
+        "channel binding required, but SSL not in use",
+    );
     fails(
         with(Require),
         tls(),
@@ -170,7 +179,7 @@ fn channel_binding_is_chosen_as_libpq_does() {
 #[test]
 fn methods_that_will_not_do() {
     let plain = |input: &[u8], expected: &str| {
-        fails(login(|_| {}), Channel::Plain, input, expected);
+        fails(login(|_| {}), StartupChannel::Plain, input, expected);
     };
     plain(&request(7, b""), "authentication method GSSAPI (number 7) is not supported");
     plain(&request(9, b""), "authentication method SSPI (number 9) is not supported");
@@ -182,7 +191,7 @@ fn methods_that_will_not_do() {
     let scram_only = || login(|login| login.require_auth = "scram-sha-256".parse().unwrap());
     let wanted = "authentication method requirement \"scram-sha-256\" failed: ";
     let check = |input: &[u8], reason: &str| {
-        fails(scram_only(), Channel::Plain, input, &format!("{wanted}{reason}"));
+        fails(scram_only(), StartupChannel::Plain, input, &format!("{wanted}{reason}"));
     };
     check(&request(0, b""), "server did not complete authentication");
     check(&request(3, b""), "server requested a cleartext password");
@@ -192,12 +201,12 @@ fn methods_that_will_not_do() {
 #[test]
 fn servers_that_refuse_or_are_none() {
     let plain = |input: &[u8], expected: &str| {
-        fails(login(|_| {}), Channel::Plain, input, expected);
+        fails(login(|_| {}), StartupChannel::Plain, input, expected);
     };
     let refusal = framed(b'E', b"SFATAL\0VFATAL\0C53300\0Msorry, too many clients already\0\0");
     plain(&refusal, "FATAL:  sorry, too many clients already");
     let mut startup =
-        Startup::begin(login(|_| {}), Channel::Plain, NONCE, &mut Vec::new()).unwrap();
+        Startup::begin(login(|_| {}), StartupChannel::Plain, NONCE, &mut Vec::new()).unwrap();
     let error = startup.advance(&refusal, &mut KeyCache::new(), &mut Vec::new()).unwrap_err();
     assert_eq!(error.sql_state(), Some(crate::SqlState::TOO_MANY_CONNECTIONS));
     assert!(error.hint().unwrap().contains("max_connections"));
@@ -229,7 +238,7 @@ fn all_fields_of_notices_count() {
     let too_much = "the server reports more than 64 KiB of settings or notices at start-up";
     let check = |messages: Vec<u8>, expected: Option<&str>| {
         let input = [request(0, b""), messages].concat();
-        let (_, progress) = run(login(|_| {}), Channel::Plain, &input);
+        let (_, progress) = run(login(|_| {}), StartupChannel::Plain, &input);
         assert_eq!(progress.err().as_deref(), expected);
     };
     let notice = |detail: usize| {
@@ -248,7 +257,7 @@ fn all_fields_of_notices_count() {
 
 #[test]
 fn no_secret_goes_through_a_socket_that_anybody_may_have_made() {
-    let stranger = || Channel::Unvouched { why: "mallory".to_owned() };
+    let stranger = || StartupChannel::Unvouched { why: "mallory".to_owned() };
     for asks in [request(3, b""), request(5, b"salt"), request(10, b"SCRAM-SHA-256\0\0")] {
         let (sent, progress) = run(login(|_| {}), stranger(), &asks);
         assert_eq!(sent, "");
@@ -268,17 +277,17 @@ fn versions_are_negotiated() {
         })
     };
     let input = [older.clone(), ready()].concat();
-    let (_, progress) = run(modern(ProtocolVersion::V3_0), Channel::Plain, &input);
+    let (_, progress) = run(modern(ProtocolVersion::V3_0), StartupChannel::Plain, &input);
     assert_eq!(progress.unwrap().session.unwrap().protocol, ProtocolVersion::V3_0);
     fails(
         modern(ProtocolVersion::V3_2),
-        Channel::Plain,
+        StartupChannel::Plain,
         &older,
         "server only supports protocol version 3.0, but \"min_protocol_version\" was set to 3.2",
     );
     fails(
         login(|_| {}),
-        Channel::Plain,
+        StartupChannel::Plain,
         &framed(b'v', b"\0\x03\0\0\0\0\0\x01_pq_.x\0"),
         "the server rejects protocol options that were not requested: _pq_.x",
     );
@@ -291,6 +300,6 @@ proptest! {
         0..6,
     )) {
         let input: Vec<u8> = messages.iter().flat_map(|(tag, body)| framed(*tag, body)).collect();
-        let _ = run(login(|_| {}), Channel::Plain, &input);
+        let _ = run(login(|_| {}), StartupChannel::Plain, &input);
     }
 }

@@ -11,8 +11,8 @@ use sha2::{Digest, Sha256};
 use crate::server::{Client, HBA, Server, admin};
 use wire::auth::KeyCache;
 use wire::frontend;
-use wire::startup::{Channel, ChannelBindingPolicy, Login, StartupError};
-use wire::tls::{self, Continuation, TlsAttempt};
+use wire::startup::{ChannelBindingPolicy, Login, StartupChannel, StartupError};
+use wire::tls::{self, TlsAttempt, TlsContinuation};
 
 #[test]
 fn a_login_is_bound_to_its_certificate() {
@@ -28,7 +28,7 @@ fn a_login_is_bound_to_its_certificate() {
         let mut login = Login::new("scram", "postgres");
         login.password = Some("secret".into());
         login.channel_binding = policy;
-        let channel = Channel::Tls { server_end_point: hash };
+        let channel = StartupChannel::Tls { server_end_point: hash };
         let stream = Box::new(encrypted(&server, certificate));
         Client::start_through(stream, channel, Arc::new(login), &mut KeyCache::new())
     };
@@ -51,14 +51,14 @@ fn a_login_is_bound_to_its_certificate() {
 #[test]
 fn a_server_without_tls_says_so() {
     let server = Server::start(HBA, &[]);
-    assert_eq!(answer(&server, TlsAttempt::TlsOrPlain).1.unwrap(), Some(Continuation::Plain));
+    assert_eq!(answer(&server, TlsAttempt::TlsOrPlain).1.unwrap(), Some(TlsContinuation::Plain));
     assert_eq!(
         answer(&server, TlsAttempt::Tls).1.unwrap_err().to_string(),
         "server does not support SSL, but SSL was required"
     );
 }
 
-type Negotiated = Result<Option<Continuation>, tls::NegotiationError>;
+type Negotiated = Result<Option<TlsContinuation>, tls::NegotiationError>;
 
 fn answer(server: &Server, attempt: TlsAttempt) -> (TcpStream, Negotiated) {
     let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
@@ -75,7 +75,7 @@ fn encrypted(
     certificate: &CertificateDer<'static>,
 ) -> StreamOwned<ClientConnection, TcpStream> {
     let (stream, answer) = answer(server, TlsAttempt::Tls);
-    assert_eq!(answer, Ok(Some(Continuation::Handshake)));
+    assert_eq!(answer, Ok(Some(TlsContinuation::Handshake)));
     let mut roots = RootCertStore::empty();
     roots.add(certificate.clone()).unwrap();
     let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();

@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use crate::server::program;
-use wire::conninfo::{Conninfo, Given, Sources};
+use wire::conninfo::{Conninfo, GivenParameters, ParameterSources};
 
 /// Each of these must come to the same error, or to the same address that nobody listens on.
 const CONNINFOS: &[&str] = &[
@@ -95,8 +95,8 @@ fn psql_and_we_read_alike() {
 
 /// What psql's message begins with, if it reads as we do.
 fn ours(conninfo: &str) -> String {
-    let given = Given { dbname: Some(conninfo.to_owned()), ..Given::default() };
-    let sources = Sources { os_user: Some("somebody"), ..Sources::NOTHING };
+    let given = GivenParameters { dbname: Some(conninfo.to_owned()), ..GivenParameters::default() };
+    let sources = ParameterSources { os_user: Some("somebody"), ..ParameterSources::NOTHING };
     match Conninfo::resolve(&given, &sources) {
         Ok(conninfo) => conninfo.hosts[0].connection_failed(None),
         Err(error) => error.to_string(),

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::server::{Client, HBA, Server, Stream, admin};
 use crate::trace::dump;
-use wire::backend::{Message, TransactionStatus};
-use wire::{Frame, SqlState, frame, frontend};
+use wire::backend::{BackendMessage, TransactionStatus};
+use wire::{MessageFrame, SqlState, frame, frontend};
 
 #[test]
 fn exchanges_read_as_libpq_traces_them() {
@@ -34,9 +34,9 @@ fn exchanges_read_as_libpq_traces_them() {
         &|out| {
             frontend::parse(out, b"P_0", b"INSERT INTO t VALUES ($1, $2) RETURNING b", &[])
                 .unwrap();
-            frontend::describe(out, frontend::Target::Statement, b"P_0").unwrap();
+            frontend::describe(out, frontend::DescribeTarget::Statement, b"P_0").unwrap();
             frontend::bind(out, b"", b"P_0", [Some(&b"1"[..]), None]).unwrap();
-            frontend::describe(out, frontend::Target::Portal, b"").unwrap();
+            frontend::describe(out, frontend::DescribeTarget::Portal, b"").unwrap();
             frontend::execute(out, b"", 0).unwrap();
             frontend::sync(out);
         },
@@ -118,7 +118,8 @@ fn errors_statuses_and_cancels() {
     assert_eq!(last_status(&client.query("ROLLBACK")), Idle);
 
     let answer = client.query("DO $$ BEGIN RAISE WARNING 'careful' USING HINT = 'look'; END $$");
-    let Message::NoticeResponse(notice) = Message::parse(frames(&answer)[0]).unwrap() else {
+    let BackendMessage::NoticeResponse(notice) = BackendMessage::parse(frames(&answer)[0]).unwrap()
+    else {
         panic!("a notice comes first");
     };
     assert_eq!(notice.to_owned().to_string().lines().count(), 3, "context, message and hint");
@@ -126,7 +127,9 @@ fn errors_statuses_and_cancels() {
 
     // A row far larger than one read.
     let answer = client.query("SELECT repeat('x', 3000000)");
-    let Message::DataRow(row) = Message::parse(frames(&answer)[1]).unwrap() else { panic!() };
+    let BackendMessage::DataRow(row) = BackendMessage::parse(frames(&answer)[1]).unwrap() else {
+        panic!()
+    };
     assert_eq!(row.columns().next().unwrap().unwrap().len(), 3_000_000);
 
     let key = client.facts.backend_key.clone().unwrap();
@@ -145,7 +148,7 @@ fn errors_statuses_and_cancels() {
     canceller.join().unwrap();
 }
 
-fn frames(bytes: &[u8]) -> Vec<Frame<'_>> {
+fn frames(bytes: &[u8]) -> Vec<MessageFrame<'_>> {
     let mut rest = bytes;
     let mut frames = Vec::new();
     while let Some(frame) = frame::next(rest).unwrap() {
@@ -156,8 +159,8 @@ fn frames(bytes: &[u8]) -> Vec<Frame<'_>> {
 }
 
 fn errors(bytes: &[u8]) -> Vec<SqlState> {
-    let states = frames(bytes).into_iter().filter_map(|frame| match Message::parse(frame) {
-        Ok(Message::ErrorResponse(error)) => Some(error.sql_state()),
+    let states = frames(bytes).into_iter().filter_map(|frame| match BackendMessage::parse(frame) {
+        Ok(BackendMessage::ErrorResponse(error)) => Some(error.sql_state()),
         _ => None,
     });
     states.collect()

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use crate::server::{HBA, Server, admin, program};
-use wire::frontend::{self, Bind};
+use wire::frontend::{self, BindMessage};
 use wire::{ProtocolVersion, conninfo};
 
 #[test]
@@ -30,10 +30,10 @@ fn an_execution_is_what_pgbench_sends() {
     };
     let select = b"SELECT abalance FROM pgbench_accounts WHERE aid = $1;";
     let execution = |out: &mut Vec<u8>, statement: &[u8], aid: &str| {
-        let mut bind = Bind::begin(out, b"", statement).unwrap();
+        let mut bind = BindMessage::begin(out, b"", statement).unwrap();
         bind.parameter(aid.as_bytes());
         bind.finish().unwrap();
-        frontend::describe(out, frontend::Target::Portal, b"").unwrap();
+        frontend::describe(out, frontend::DescribeTarget::Portal, b"").unwrap();
         frontend::execute(out, b"", 0).unwrap();
         frontend::sync(out);
     };
@@ -65,19 +65,20 @@ fn expected_startup() -> Vec<u8> {
 /// What our own resolver makes of pgbench's arguments is the start-up that pgbench sends.
 #[test]
 fn the_startup_message_follows_from_the_conninfo() {
-    let given = conninfo::Given {
+    let given = conninfo::GivenParameters {
         user: Some("postgres".to_owned()),
         dbname: Some("postgres".to_owned()),
         fallback_application_name: Some("pgbench".to_owned()),
-        ..conninfo::Given::default()
+        ..conninfo::GivenParameters::default()
     };
-    let conninfo = conninfo::Conninfo::resolve(&given, &conninfo::Sources::NOTHING).unwrap();
+    let conninfo =
+        conninfo::Conninfo::resolve(&given, &conninfo::ParameterSources::NOTHING).unwrap();
     let login = conninfo.login(&conninfo.hosts[0]);
     let mut out = Vec::new();
     wire::startup::Startup::begin(
         std::sync::Arc::new(login),
-        wire::startup::Channel::Plain,
-        wire::auth::Nonce([0; 18]),
+        wire::startup::StartupChannel::Plain,
+        wire::auth::ScramNonce([0; 18]),
         &mut out,
     )
     .unwrap();

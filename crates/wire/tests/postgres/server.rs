@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use lab::{Lab, Listen, Node, NodeConfig};
 use testing::servers;
-use wire::auth::{KeyCache, Nonce};
-use wire::startup::{Channel, Login, Session, Startup, StartupError};
-use wire::{Frame, frame, frontend};
+use wire::auth::{KeyCache, ScramNonce};
+use wire::startup::{Login, SessionFacts, Startup, StartupChannel, StartupError};
+use wire::{MessageFrame, frame, frontend};
 
 /// Roles and how they may log in.
 pub(crate) const HBA: &str = "\
@@ -90,7 +90,7 @@ impl Stream {
 /// A session, driven by blocking reads and writes.
 pub(crate) struct Client {
     stream: Box<dyn Connection>,
-    pub(crate) facts: Session,
+    pub(crate) facts: SessionFacts,
     input: Vec<u8>,
 }
 
@@ -100,12 +100,12 @@ impl Client {
         login: Arc<Login>,
         keys: &mut KeyCache,
     ) -> Result<Self, StartupError> {
-        Self::start_through(stream, Channel::Plain, login, keys)
+        Self::start_through(stream, StartupChannel::Plain, login, keys)
     }
 
     pub(crate) fn start_through(
         mut stream: Box<dyn Connection>,
-        channel: Channel,
+        channel: StartupChannel,
         login: Arc<Login>,
         keys: &mut KeyCache,
     ) -> Result<Self, StartupError> {
@@ -130,7 +130,7 @@ impl Client {
         self.stream.write_all(output).unwrap();
         let mut seen = 0;
         loop {
-            while let Some(Frame { tag, body }) = frame::next(&self.input[seen..]).unwrap() {
+            while let Some(MessageFrame { tag, body }) = frame::next(&self.input[seen..]).unwrap() {
                 seen += frame::HEADER_BYTES + body.len();
                 if tag == b'Z' {
                     return self.input.drain(..seen).collect();
@@ -173,10 +173,10 @@ pub(crate) fn admin(server: &Server) -> Client {
 }
 
 /// Chance, from the operating system.
-pub(crate) fn nonce() -> Nonce {
+pub(crate) fn nonce() -> ScramNonce {
     let mut bytes = [0; 18];
     fs::File::open("/dev/urandom").unwrap().read_exact(&mut bytes).unwrap();
-    Nonce(bytes)
+    ScramNonce(bytes)
 }
 
 /// A program of PostgreSQL.

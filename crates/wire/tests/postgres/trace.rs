@@ -2,7 +2,7 @@
 //! length as on the wire (without the type byte), the name, and the fields. Strings stand in double
 //! quotes, values in single ones; what varies from run to run is NNNN.
 
-use wire::backend::{self, CopyResponse, Message};
+use wire::backend::{self, BackendMessage, CopyResponse};
 use wire::frame;
 
 /// All messages in `bytes`.
@@ -12,7 +12,7 @@ pub(crate) fn dump(bytes: &[u8]) -> String {
     while let Some(frame) = frame::next(rest).unwrap() {
         rest = &rest[frame.total_bytes()..];
         let (length, name) = (frame.body.len() + 4, backend::name(frame.tag));
-        let fields = fields(Message::parse(frame).unwrap());
+        let fields = fields(BackendMessage::parse(frame).unwrap());
         let line = format!("B\t{length}\t{name}\t{}", fields.concat());
         text.push_str(line.trim_end_matches('\t'));
         text.push('\n');
@@ -22,24 +22,26 @@ pub(crate) fn dump(bytes: &[u8]) -> String {
 }
 
 /// Each begins with a blank.
-fn fields(message: Message<'_>) -> Vec<String> {
+fn fields(message: BackendMessage<'_>) -> Vec<String> {
     match message {
-        Message::CommandComplete(complete) => vec![string(complete.tag)],
-        Message::CopyData(data) => vec![quoted(data)],
-        Message::CopyInResponse(copy) | Message::CopyOutResponse(copy) => formats(copy),
-        Message::DataRow(row) => {
+        BackendMessage::CommandComplete(complete) => vec![string(complete.tag)],
+        BackendMessage::CopyData(data) => vec![quoted(data)],
+        BackendMessage::CopyInResponse(copy) | BackendMessage::CopyOutResponse(copy) => {
+            formats(copy)
+        }
+        BackendMessage::DataRow(row) => {
             let values = row.columns().map(|value| match value {
                 None => " -1".to_owned(),
                 Some(value) => format!(" {}{}", value.len(), quoted(value)),
             });
             [format!(" {}", row.columns().len())].into_iter().chain(values).collect()
         }
-        Message::ParameterDescription(types) => {
+        BackendMessage::ParameterDescription(types) => {
             let oids = types.type_oids().map(|_| " NNNN".to_owned());
             [format!(" {}", types.type_oids().len())].into_iter().chain(oids).collect()
         }
-        Message::ReadyForQuery(status) => vec![format!(" {}", status.indicator() as char)],
-        Message::RowDescription(row) => {
+        BackendMessage::ReadyForQuery(status) => vec![format!(" {}", status.indicator() as char)],
+        BackendMessage::RowDescription(row) => {
             let fields = row.fields().map(|field| {
                 let name = string(field.name);
                 let (size, modifier) = (field.type_size, field.type_modifier);
@@ -47,12 +49,12 @@ fn fields(message: Message<'_>) -> Vec<String> {
             });
             [format!(" {}", row.fields().len())].into_iter().chain(fields).collect()
         }
-        Message::BindComplete
-        | Message::CloseComplete
-        | Message::CopyDone
-        | Message::EmptyQueryResponse
-        | Message::ParseComplete
-        | Message::PortalSuspended => Vec::new(),
+        BackendMessage::BindComplete
+        | BackendMessage::CloseComplete
+        | BackendMessage::CopyDone
+        | BackendMessage::EmptyQueryResponse
+        | BackendMessage::ParseComplete
+        | BackendMessage::PortalSuspended => Vec::new(),
         other => panic!("no exchange has {other:?}"),
     }
 }

@@ -7,7 +7,7 @@ use super::LogEntry;
 use super::message::{StatementDetail, StatementMessage, statement_detail, statement_message};
 use crate::mask::{KnownPlace, masked, places, values};
 use crate::snapshot::CallFilter;
-use crate::sql::{ReadStatement, TransactionWord, Unreadable, read};
+use crate::sql::{ReadStatement, TransactionWord, UnreadableSql, read};
 use crate::tally::{CallOrigin, CallTotals, StatementProtocol, StatementTally, TransactionShape};
 
 /// Texts that are remembered; beyond, the memory begins anew.
@@ -23,7 +23,7 @@ const SHAPES_MAX: usize = 10_000;
 #[derive(Clone)]
 enum KnownText {
     Statement { at: (usize, usize), places: Vec<(u32, KnownPlace)> },
-    Unreadable(Unreadable),
+    Unreadable(UnreadableSql),
 }
 
 /// An execution whose duration has not come yet.
@@ -250,7 +250,7 @@ impl SessionReader {
                     self.bound(session, word);
                 }
                 ReadStatement::Execute(_) => {
-                    let unreadable = tally.unreadable.entry(Unreadable::UnknownPrepared);
+                    let unreadable = tally.unreadable.entry(UnreadableSql::UnknownPrepared);
                     unreadable.or_default().add(&amount);
                 }
                 ReadStatement::Utility(utility) => {

@@ -5,7 +5,7 @@ use std::io::BufReader;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crash::{Cursor, DiskState, Flushes, Log, LostSectors};
+use crash::{DiskLog, DiskState, FlushEffect, LostSectors, StateCursor};
 use proptest::prelude::*;
 
 use super::*;
@@ -28,9 +28,9 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// The state in which a cut by this seed leaves what the log has pending.
-fn state_of_cut(log: &Log, contents: &File, seed: u64, sector_bytes: usize) -> DiskState {
+fn state_of_cut(log: &DiskLog, contents: &File, seed: u64, sector_bytes: usize) -> DiskState {
     let cut = log.entries.len();
-    let pending = Flushes::Honest.pending(log, cut);
+    let pending = FlushEffect::Honest.pending(log, cut);
     let mut cache = Cache::default();
     let each = |write: usize| log.entries[write].pieces().iter();
     for piece in pending.iter().copied().flat_map(each) {
@@ -88,7 +88,7 @@ proptest! {
         device.obey(Order::Close).unwrap();
         let mut contents = File::create_new(path("contents")).unwrap();
         let mut file = BufReader::new(File::open(path("log")).unwrap());
-        let log = Log::read(&mut file, &mut contents).unwrap();
+        let log = DiskLog::read(&mut file, &mut contents).unwrap();
         // A flush has a beginning and an end.
         let flushes = steps.iter().filter(|step| matches!(step, Step::Flush)).count();
         prop_assert_eq!(log.entries.len(), steps.len() + flushes);
@@ -96,7 +96,7 @@ proptest! {
         let state = state_of_cut(&log, &contents, seed, sector_bytes);
         prop_assert!(status.dropped == 0 || !state.lost.is_empty());
         let mut patch = ImagePatch::default();
-        patch.add(&Cursor::new(&log, Flushes::Honest).overlay(&state), &path("contents"));
+        patch.add(&StateCursor::new(&log, FlushEffect::Honest).overlay(&state), &path("contents"));
         patch.write(&path("patch")).unwrap();
         write_image(&path("base"), &path("patch"), &path("replayed")).unwrap();
         let (live, replayed) = (std::fs::read(path("image")), std::fs::read(path("replayed")));
@@ -156,11 +156,11 @@ fn what_is_flushed_while_the_log_begins_is_in_the_copy_or_in_the_log() {
     });
     device.obey(Order::Close).unwrap();
     let mut contents = File::create_new(path("contents")).unwrap();
-    let log =
-        Log::read(&mut BufReader::new(File::open(path("log")).unwrap()), &mut contents).unwrap();
+    let log = DiskLog::read(&mut BufReader::new(File::open(path("log")).unwrap()), &mut contents)
+        .unwrap();
     let state = DiskState { cut: log.entries.len(), lost: Vec::new() };
     let mut patch = ImagePatch::default();
-    patch.add(&Cursor::new(&log, Flushes::Honest).overlay(&state), &path("contents"));
+    patch.add(&StateCursor::new(&log, FlushEffect::Honest).overlay(&state), &path("contents"));
     patch.write(&path("patch")).unwrap();
     write_image(&path("base"), &path("patch"), &path("replayed")).unwrap();
     let (image, replayed) = (std::fs::read(path("image")), std::fs::read(path("replayed")));

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fault::link::{Address, LinkCounters, RelayControl, RoundTrips, Sockets, TrafficShape};
-use os::command::{Command, Output};
-use os::user::User;
+use fault::link::{
+    LinkAddress, LinkCounters, RelayControl, RelaySockets, RoundTrips, TrafficShape,
+};
+use os::command::{ProcessCommand, ProcessOutput};
+use os::user::SystemUser;
 use rustix::process::Signal;
 use terms::Direction;
 
@@ -27,7 +29,7 @@ pub(super) struct Relay {
     executable: PathBuf,
     to: Endpoint,
     port: Port,
-    sockets: Sockets,
+    sockets: RelaySockets,
     control: Option<RelayControl>,
 }
 
@@ -38,14 +40,14 @@ impl Relay {
         executable: PathBuf,
         to: Endpoint,
     ) -> Result<Self, Error> {
-        let program = Program::new(shared, name, User::current())?;
+        let program = Program::new(shared, name, SystemUser::current())?;
         let listen = match to.host {
             Host::Unix(_) => Listen::Unix,
             Host::Tcp(_) => Listen::Loopback,
         };
         let port = Port::take(&program.shared, listen, None, name)?;
         // Not beside the servers' sockets, where their user could take its place.
-        let sockets = Sockets(program.shared.disks().join(format!(".{}", port.number)));
+        let sockets = RelaySockets(program.shared.disks().join(format!(".{}", port.number)));
         let mut relay = Self { program, executable, to, port, sockets, control: None };
         relay.start()?;
         Ok(relay)
@@ -102,7 +104,7 @@ impl Relay {
     }
 
     pub(super) fn measure(&self, count: u32, timeout: Duration) -> Result<LinkCost, Error> {
-        let ask = |address: &Address| {
+        let ask = |address: &LinkAddress| {
             RoundTrips::measure(address, count, timeout)
                 .map_err(|error| self.error("measuring", error.to_string()))
         };
@@ -114,7 +116,7 @@ impl Relay {
         &self.program.name
     }
 
-    pub(super) fn sockets(&self) -> &Sockets {
+    pub(super) fn sockets(&self) -> &RelaySockets {
         &self.sockets
     }
 
@@ -129,13 +131,13 @@ impl Relay {
         let log = self.program.file("link.log");
         let (listen, to) = (address(&self.endpoint()), address(&self.to));
         let (listen, to) = (self.found(listen)?, self.found(to)?);
-        let command = Command::new(&self.executable)
+        let command = ProcessCommand::new(&self.executable)
             .args(["link", "relay", &listen.to_string(), &to.to_string()])
             .arg(&self.sockets.0)
             .arg(self.program.shared.user.to_string())
             .directory(&self.program.directory)
-            .stdout(Output::File(log.clone()))
-            .stderr(Output::File(log.clone()))
+            .stdout(ProcessOutput::File(log.clone()))
+            .stderr(ProcessOutput::File(log.clone()))
             .parent_death_signal(Signal::KILL);
         self.program.launch(&command)?;
         let control = wait_until(START_TIMEOUT, || {
@@ -162,7 +164,7 @@ impl Relay {
         answer.map_err(|error| self.error(doing, error.to_string()))
     }
 
-    fn found(&self, address: Option<Address>) -> Result<Address, Error> {
+    fn found(&self, address: Option<LinkAddress>) -> Result<LinkAddress, Error> {
         let why = || self.error("making", "a relay leads to this machine only".to_owned());
         address.ok_or_else(why)
     }
@@ -173,13 +175,13 @@ impl Relay {
 }
 
 /// Address of an endpoint's socket; `None` for a name that would have to be looked up.
-fn address(endpoint: &Endpoint) -> Option<Address> {
+fn address(endpoint: &Endpoint) -> Option<LinkAddress> {
     match &endpoint.host {
         Host::Unix(directory) => {
-            Some(Address::Unix(directory.join(format!(".s.PGSQL.{}", endpoint.port))))
+            Some(LinkAddress::Unix(directory.join(format!(".s.PGSQL.{}", endpoint.port))))
         }
         Host::Tcp(name) => {
-            Some(Address::Tcp((name.parse::<std::net::IpAddr>().ok()?, endpoint.port).into()))
+            Some(LinkAddress::Tcp((name.parse::<std::net::IpAddr>().ok()?, endpoint.port).into()))
         }
     }
 }

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fault::link::{LinkCounters, RoundTrips, TrafficShape};
-use os::command::{Command, Output};
+use os::command::{ProcessCommand, ProcessOutput};
 use os::proc_files;
-use os::user::User;
+use os::user::SystemUser;
 use rustix::process::Signal;
 use terms::Direction;
 
@@ -48,7 +48,7 @@ impl Wire {
         from: Network,
         to: Network,
     ) -> Result<Self, Error> {
-        let mut program = Program::new(shared, name, User::current())?;
+        let mut program = Program::new(shared, name, SystemUser::current())?;
         program.make_directory()?;
         program.network = Some(to.clone());
         let number = program.shared.take_link_number();
@@ -232,11 +232,11 @@ impl Wire {
 
     fn start_echo(&mut self) -> Result<(), Error> {
         let log = self.program.file("link.log");
-        let command = Command::new(&self.executable)
+        let command = ProcessCommand::new(&self.executable)
             .args(["link", "echo", &format!("tcp:0.0.0.0:{}", self.echo_port())])
             .directory(&self.program.directory)
-            .stdout(Output::File(log.clone()))
-            .stderr(Output::File(log))
+            .stdout(ProcessOutput::File(log.clone()))
+            .stderr(ProcessOutput::File(log))
             .parent_death_signal(Signal::KILL);
         self.program.launch(&command)?;
         let mut said = String::new();

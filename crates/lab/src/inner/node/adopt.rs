@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use os::command::Output;
+use os::command::ProcessOutput;
 
 use crate::error::Error;
 use crate::files::{make_directory, remove_file, remove_tree, write_file};
@@ -51,8 +51,8 @@ impl Node {
             .arg(self.installation().program("postgres"))
             .arg(self.data())
             .arg(&statements)
-            .stdout(Output::File(output.clone()))
-            .stderr(Output::File(output.clone()));
+            .stdout(ProcessOutput::File(output.clone()))
+            .stderr(ProcessOutput::File(output.clone()));
         let exit = self.program.shared.run(&command, RECOVERY_TIMEOUT);
         remove_file(&statements, user)?;
         let exit = exit?;

@@ -8,8 +8,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use os::command::Output;
-use os::user::User;
+use os::command::ProcessOutput;
+use os::user::SystemUser;
 
 use crate::archive::{ArchiveTool, ArchivedFile, BackupVerdict, RestoreOrder};
 use crate::copy::copy_tree;
@@ -50,8 +50,8 @@ impl Node {
             // The WAL is the archive's.
             .args(["--no-parse-wal", "--quiet"])
             .arg(backup)
-            .stdout(Output::File(output.clone()))
-            .stderr(Output::File(output.clone()));
+            .stdout(ProcessOutput::File(output.clone()))
+            .stderr(ProcessOutput::File(output.clone()));
         let exit = self.program.shared.run(&command, VERIFIED_WITHIN)?;
         Ok(BackupVerdict { is_intact: exit.is_success(), said: self.program.tail(&output, 0) })
     }
@@ -181,7 +181,7 @@ impl Node {
 }
 
 /// A file by its beginning, or whole if it is a timeline's history.
-fn read_head(name: String, path: &Path, user: User) -> Result<ArchivedFile, Error> {
+fn read_head(name: String, path: &Path, user: SystemUser) -> Result<ArchivedFile, Error> {
     let most = if name.ends_with(".history") { HISTORY_BYTES_MAX } else { HEAD_BYTES };
     let read = || {
         let file = fs::File::open(path)?;

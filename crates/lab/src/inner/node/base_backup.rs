@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use os::command::Output;
+use os::command::ProcessOutput;
 
 use crate::error::Error;
 use crate::files::write_file;
@@ -35,8 +35,8 @@ impl Node {
             .args(["--wal-method=stream", "--checkpoint=fast"])
             // As with initdb: Lab::sync writes everything.
             .args(["--no-sync", "--no-password"])
-            .stdout(Output::File(output.clone()))
-            .stderr(Output::File(output.clone()));
+            .stdout(ProcessOutput::File(output.clone()))
+            .stderr(ProcessOutput::File(output.clone()));
         let exit = self.program.shared.run(&command, TIMEOUT)?;
         if exit.is_success() {
             return Ok(());

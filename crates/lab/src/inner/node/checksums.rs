@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use os::command::Output;
+use os::command::ProcessOutput;
 
 use crate::checksums::Checksums;
 use crate::error::Error;
@@ -20,8 +20,8 @@ impl Node {
             .command("pg_checksums", self.directory())
             .args(["--check", "--pgdata"])
             .arg(self.data())
-            .stdout(Output::File(output.clone()))
-            .stderr(Output::File(output.clone()));
+            .stdout(ProcessOutput::File(output.clone()))
+            .stderr(ProcessOutput::File(output.clone()));
         let exit = self.program.shared.run(&command, CHECK_TIMEOUT)?;
         let said = self.program.text(&output);
         Checksums::parse(&said).ok_or_else(|| {

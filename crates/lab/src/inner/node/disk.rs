@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
-use fault::disk::{self, Disk, PowerCutReport};
+use fault::disk::{self, FaultyDisk, PowerCutReport};
 use os::init::Init;
 use terms::{DiskFault, DiskRequest, FailingRequests};
 
@@ -17,11 +17,11 @@ use crate::node_config::NodeConfig;
 
 /// The disk that a node is to have. It is the rig's own, apart from the node's directory: what a
 /// server wrote there is never formatted or mounted.
-pub(super) fn of(config: &NodeConfig, program: &Program, port: u16) -> Option<Disk> {
+pub(super) fn of(config: &NodeConfig, program: &Program, port: u16) -> Option<FaultyDisk> {
     let config = config.disk.clone()?;
     let disks = program.shared.disks();
     let socket = disks.join(format!(".{port}"));
-    Some(Disk::new(config, &disks.join(&program.name), &socket, program.owner))
+    Some(FaultyDisk::new(config, &disks.join(&program.name), &socket, program.owner))
 }
 
 impl PoweredObject for Node {
@@ -50,7 +50,7 @@ impl PoweredObject for Node {
         let cut = cuts.into_iter().fold(PowerCutReport::default(), PowerCutReport::and);
         self.program.kill9()?;
         self.is_cut = true;
-        self.with_disks(doing, Disk::power_off)?;
+        self.with_disks(doing, FaultyDisk::power_off)?;
         match self.give_power(doing) {
             // The next start says so.
             Err(Error::DataLost { .. }) | Ok(()) => Ok(cut),
@@ -118,7 +118,7 @@ impl Node {
         if !self.is_cut {
             return Ok(());
         }
-        match self.with_disks(doing, Disk::power_on) {
+        match self.with_disks(doing, FaultyDisk::power_on) {
             Err(Error::Disk { source: source @ disk::Error::FileSystemLost { .. }, .. }) => {
                 self.lost(source.to_string())
             }
@@ -153,17 +153,17 @@ impl Node {
     /// Gives its disks empty file systems.
     pub(super) fn format_disk(&mut self) -> Result<(), Error> {
         self.is_cut = false;
-        self.with_disks("formatting", Disk::format).map(drop)
+        self.with_disks("formatting", FaultyDisk::format).map(drop)
     }
 
     /// Does something with each of its disks, if it has any: that of its data first, then those of its parts.
     pub(super) fn with_disks<T>(
         &mut self,
         doing: &'static str,
-        mut act: impl FnMut(&mut Disk, &Init) -> Result<T, disk::Error>,
+        mut act: impl FnMut(&mut FaultyDisk, &Init) -> Result<T, disk::Error>,
     ) -> Result<Vec<T>, Error> {
         let parts = self.parts.iter_mut().map(|part| &mut part.disk);
-        let disks: Vec<&mut Disk> = self.disk.iter_mut().chain(parts).collect();
+        let disks: Vec<&mut FaultyDisk> = self.disk.iter_mut().chain(parts).collect();
         if disks.is_empty() {
             return Ok(Vec::new());
         }

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use os::command::Output;
+use os::command::ProcessOutput;
 
 use crate::error::Error;
 use crate::files::{failed, write_file};
@@ -22,8 +22,8 @@ impl Node {
             .shared
             .command(PROGRAM, self.directory())
             .arg(self.data())
-            .stdout(Output::File(output.clone()))
-            .stderr(Output::File(output.clone()));
+            .stdout(ProcessOutput::File(output.clone()))
+            .stderr(ProcessOutput::File(output.clone()));
         let exit = self.program.shared.run(&command, TIMEOUT)?;
         let said = self.program.text(&output);
         let format = exit.is_success().then(|| Format::parse(&said)).flatten();

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fault::disk::ImageReader;
-use os::command::{Command, Output};
-use os::init::Exit;
+use os::command::{ProcessCommand, ProcessOutput};
+use os::init::ProcessExit;
 use terms::{DataPart, FileSystem};
 
 use crate::error::Error;
@@ -35,7 +35,7 @@ impl Node {
             };
             give().map_err(failed("giving away", image))?;
             let (exit, said) = self.read_image(reader.replay)?;
-            if !matches!(exit, Exit::Code(code) if ImageReader::has_replayed(code)) {
+            if !matches!(exit, ProcessExit::Code(code) if ImageReader::has_replayed(code)) {
                 return Err(self.image_lost(image, &format!("e2fsck {exit}: {said}")));
             }
             let (_, said) = self.read_image(reader.extract)?;
@@ -55,15 +55,15 @@ impl Node {
         Ok(())
     }
 
-    fn read_image(&self, command: Command) -> Result<(Exit, String), Error> {
+    fn read_image(&self, command: ProcessCommand) -> Result<(ProcessExit, String), Error> {
         let (directory, owner) = (&self.program.directory, self.program.owner);
         let output = self.program.file("images.log");
         write_file(&output, "", owner)?;
         let command = command
             .directory(directory)
             .user(owner)
-            .stdout(Output::File(output.clone()))
-            .stderr(Output::File(output.clone()));
+            .stdout(ProcessOutput::File(output.clone()))
+            .stderr(ProcessOutput::File(output.clone()));
         let exit = self.program.shared.run(&command, TIMEOUT)?;
         Ok((exit, crate::log::tail(&output, 0, owner).trim().to_owned()))
     }

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use fault::disk::{self, Disk};
+use fault::disk::{self, FaultyDisk};
 use terms::DataPart;
 
 use crate::copy::copy_tree;
@@ -20,7 +20,7 @@ use crate::node_config::NodeConfig;
 #[derive(Debug)]
 pub(super) struct PartDisk {
     part: DataPart,
-    pub(super) disk: Disk,
+    pub(super) disk: FaultyDisk,
 }
 
 impl PartDisk {
@@ -30,7 +30,7 @@ impl PartDisk {
         let make = |(part, config): (&DataPart, &disk::DiskConfig)| {
             let directory = disks.join(&program.name).join(part.name());
             let socket = disks.join(format!(".{port}.{part}"));
-            let disk = Disk::new(config.clone(), &directory, &socket, program.owner);
+            let disk = FaultyDisk::new(config.clone(), &directory, &socket, program.owner);
             PartDisk { part: *part, disk }
         };
         config.apart.iter().map(make).collect()

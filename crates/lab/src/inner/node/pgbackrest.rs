@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use os::command::Output;
+use os::command::ProcessOutput;
 
 use crate::archive::{ArchiveTool, RestoreOrder};
 use crate::error::Error;
@@ -111,8 +111,8 @@ impl Node {
             .command_of(program, self.directory())
             .args(self.options(archive))
             .args(what)
-            .stdout(Output::File(output.clone()))
-            .stderr(Output::File(output.clone()));
+            .stdout(ProcessOutput::File(output.clone()))
+            .stderr(ProcessOutput::File(output.clone()));
         let exit = self.program.shared.run(&command, TIMEOUT)?;
         match exit.is_success() {
             true => Ok(()),

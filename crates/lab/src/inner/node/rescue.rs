@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use os::command::Output;
+use os::command::ProcessOutput;
 
 use crate::error::Error;
 use crate::files::write_file;
@@ -21,8 +21,8 @@ impl Node {
             .command("pg_resetwal", self.directory())
             .arg("--force")
             .arg(self.data())
-            .stdout(Output::File(output.clone()))
-            .stderr(Output::File(output.clone()));
+            .stdout(ProcessOutput::File(output.clone()))
+            .stderr(ProcessOutput::File(output.clone()));
         let exit = self.program.shared.run(&command, RESET_TIMEOUT)?;
         if exit.is_success() {
             return Ok(());

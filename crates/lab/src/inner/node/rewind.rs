@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use os::command::Output;
+use os::command::ProcessOutput;
 
 use crate::error::Error;
 use crate::files::write_file;
@@ -28,8 +28,8 @@ impl Node {
             .env("PGPASSWORD", from.at.password.as_ref().map_or("", |password| password.reveal()))
             // As with initdb: Lab::sync writes everything.
             .arg("--no-sync")
-            .stdout(Output::File(output.clone()))
-            .stderr(Output::File(output.clone()));
+            .stdout(ProcessOutput::File(output.clone()))
+            .stderr(ProcessOutput::File(output.clone()));
         let exit = self.program.shared.run(&command, TIMEOUT)?;
         let said = self.program.tail(&output, 0);
         if !exit.is_success() {

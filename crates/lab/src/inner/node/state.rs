@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use fault::disk::{Disk, RequestLog};
+use fault::disk::{FaultyDisk, RequestLog};
 
 use crate::error::Error;
 use crate::files::make_directory;
@@ -24,7 +24,7 @@ impl Node {
     pub(crate) fn end_record(&mut self) -> Result<Vec<RequestLog>, Error> {
         let doing = "ending the log of";
         self.expect_disk(doing)?;
-        self.with_disks(doing, Disk::end_record)
+        self.with_disks(doing, FaultyDisk::end_record)
     }
 
     pub(crate) fn load_state(&mut self) -> Result<(), Error> {
@@ -35,7 +35,7 @@ impl Node {
         if !folder.is_dir() {
             make_directory(folder, self.program.owner)?;
         }
-        self.with_disks("changing the state of", Disk::load_state)?;
+        self.with_disks("changing the state of", FaultyDisk::load_state)?;
         // Its next start switches the disk on.
         self.is_cut = true;
         Ok(())
@@ -43,20 +43,20 @@ impl Node {
 
     pub(crate) fn power_off(&mut self) -> Result<(), Error> {
         self.program.kill9()?;
-        self.with_disks("switching off", Disk::power_off).map(drop)
+        self.with_disks("switching off", FaultyDisk::power_off).map(drop)
     }
 
     pub(crate) fn state_paths(&self) -> Result<Vec<PathBuf>, Error> {
         self.expect_disk("exploring")?;
         let parts = self.parts.iter().map(|part| &part.disk);
-        Ok(self.disk.iter().chain(parts).map(Disk::patch_path).collect())
+        Ok(self.disk.iter().chain(parts).map(FaultyDisk::patch_path).collect())
     }
 
     pub(crate) fn disk_directory(&self) -> Result<PathBuf, Error> {
         self.expect_disk("exploring").map(|disk| disk.directory().to_owned())
     }
 
-    fn expect_disk(&self, doing: &'static str) -> Result<&Disk, Error> {
+    fn expect_disk(&self, doing: &'static str) -> Result<&FaultyDisk, Error> {
         self.disk.as_ref().ok_or_else(|| self.program.state(doing, NO_DISK))
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use os::command::{Command, Output};
+use os::command::{ProcessCommand, ProcessOutput};
 
 use crate::copy::copy_tree;
 use crate::error::Error;
@@ -108,13 +108,14 @@ impl Node {
 
     fn output_of(
         &self,
-        command: Command,
+        command: ProcessCommand,
         output: &Path,
         doing: &'static str,
     ) -> Result<String, Error> {
         write_file(output, "", self.program.shared.user)?;
-        let command =
-            command.stdout(Output::File(output.to_owned())).stderr(Output::File(output.to_owned()));
+        let command = command
+            .stdout(ProcessOutput::File(output.to_owned()))
+            .stderr(ProcessOutput::File(output.to_owned()));
         let exit = self.program.shared.run(&command, TIMEOUT)?;
         let said = self.program.text(output);
         match exit.is_success() {

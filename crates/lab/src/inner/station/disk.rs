@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
-use fault::disk::{self, Disk, DiskConfig, PowerCutReport};
+use fault::disk::{self, DiskConfig, FaultyDisk, PowerCutReport};
 use os::init::Init;
 use terms::{DiskFault, DiskRequest};
 
@@ -17,7 +17,7 @@ use crate::inner::station::Station;
 /// The disk, and what is known of it.
 #[derive(Debug)]
 pub(super) struct OwnDisk {
-    disk: Disk,
+    disk: FaultyDisk,
     /// True since its power was cut or its requests fail: it must be switched on anew.
     is_broken: bool,
     /// The copy of the data that were on it.
@@ -29,7 +29,7 @@ impl OwnDisk {
     pub(super) fn new(config: DiskConfig, program: &Program) -> OwnDisk {
         let disks = program.shared.disks();
         let disk =
-            Disk::new(config, &disks.join(&program.name), &new_socket(&disks), program.owner);
+            FaultyDisk::new(config, &disks.join(&program.name), &new_socket(&disks), program.owner);
         OwnDisk { disk, is_broken: false, kept: None }
     }
 

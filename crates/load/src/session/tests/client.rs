@@ -10,11 +10,11 @@
 
 use std::path::Path;
 
-use record::Counts;
-use script::Prng;
+use record::TransactionCounts;
+use script::Xoroshiro128;
 
 use crate::{
-    LedgerPlan, Level, Message, Protocol, ScriptText, Syntax, Workload,
+    ClientGroup, LedgerPlan, LoadScript, MessageLevel, Protocol, ScriptSyntax, UserMessage,
     grid::Grid,
     lane_history::LaneHistory,
     ledger::LaneLedger,
@@ -30,8 +30,8 @@ pub(super) struct Client {
     pub(super) tally: Tally,
     pub(super) grid: Grid,
     program: Program,
-    choose: Prng,
-    narration: Vec<Message>,
+    choose: Xoroshiro128,
+    narration: Vec<UserMessage>,
     out: Vec<u8>,
     wait: Wait,
     pub(super) ledger: Option<LaneLedger>,
@@ -41,14 +41,14 @@ pub(super) struct Client {
 }
 
 /// A workload of one script that differs from pgbench's defaults as `change` says.
-pub(super) fn workload(protocol: Protocol, script: &str) -> Workload {
-    let script = ScriptText {
+pub(super) fn workload(protocol: Protocol, script: &str) -> ClientGroup {
+    let script = LoadScript {
         name: "test.sql".to_owned(),
         text: script.to_owned(),
         weight: 1,
-        syntax: Syntax::Current,
+        syntax: ScriptSyntax::Current,
     };
-    Workload::new("w", String::new(), vec![script], 1, protocol)
+    ClientGroup::new("w", String::new(), vec![script], 1, protocol)
 }
 
 impl Client {
@@ -56,7 +56,7 @@ impl Client {
         Client::new(&workload(Protocol::Simple, script))
     }
 
-    pub(super) fn new(workload: &Workload) -> Client {
+    pub(super) fn new(workload: &ClientGroup) -> Client {
         let common = CommonSettings {
             random_seed: 1,
             default_seed: 2,
@@ -79,8 +79,8 @@ impl Client {
             first_errors: crate::tally::FirstErrors::new(),
             standstills: None,
             longest_ns: 0,
-            served: stats::Latency::new(),
-            unserved: stats::Latency::new(),
+            served: stats::LatencyHistogram::new(),
+            unserved: stats::LatencyHistogram::new(),
             slowest: None,
             open: Open::default(),
             statements: program.scripts.iter().map(commands).collect(),
@@ -91,11 +91,11 @@ impl Client {
         let mut tally = Tally::new(1_000 * MS, vec![totals]);
         tally.begin(&grid);
         Client {
-            session: Session::new(0, 0, &program, Prng::from_seed(7)),
+            session: Session::new(0, 0, &program, Xoroshiro128::from_seed(7)),
             tally,
             grid,
             program,
-            choose: Prng::from_seed(8),
+            choose: Xoroshiro128::from_seed(8),
             narration: Vec::new(),
             out: Vec::new(),
             wait: Wait::Next,
@@ -262,7 +262,8 @@ impl Client {
     /// The client has aborted, and this was the last thing it said.
     pub(super) fn has_aborted(&mut self, why: &str) -> &mut Self {
         assert_eq!(self.wait, Wait::Gone, "{:?}", self.narration);
-        let mut errors = self.narration.iter().filter(|message| message.level == Level::Error);
+        let mut errors =
+            self.narration.iter().filter(|message| message.level == MessageLevel::Error);
         assert_eq!(errors.next_back().map_or("", |message| &message.text), why);
         self
     }
@@ -279,7 +280,7 @@ impl Client {
     }
 
     /// Counts since the last call.
-    pub(super) fn counts(&mut self) -> Counts {
+    pub(super) fn counts(&mut self) -> TransactionCounts {
         self.tally.finish(0, &self.grid).cells.remove(0).counts
     }
 }

@@ -232,8 +232,8 @@ fn a_cancel_in_between_is_no_error_of_the_client() {
 
 #[test]
 fn numbers_and_links_go_on_over_retries_errors_and_lost_connections() {
-    let link = |seed_of: fn(&mut record::ledger::Chain)| {
-        let mut chain = record::ledger::Chain::new(42, 0);
+    let link = |seed_of: fn(&mut record::ledger::HashChain)| {
+        let mut chain = record::ledger::HashChain::new(42, 0);
         seed_of(&mut chain);
         chain
     };

@@ -4,16 +4,16 @@ use super::super::{SessionState, Wait};
 use super::MS;
 use super::client::{Client, workload};
 use super::ledger::written;
-use crate::{GiveUp, OnError, Pace, Protocol, RetryPause, RetryPolicy, Workload, grid::Grid};
+use crate::{ClientGroup, GiveUp, OnError, Pace, Protocol, RetryPause, RetryPolicy, grid::Grid};
 
 const INSERT: &str =
     "BEGIN;\nINSERT INTO log VALUES (:ledger_client, :ledger_seq, :ledger_chain);\nCOMMIT;\n";
 
 /// A workload that tries again 10 ms after the errors of these SQLSTATEs.
-fn retrying(script: &str, errors: &[&str], give_up: GiveUp) -> Workload {
+fn retrying(script: &str, errors: &[&str], give_up: GiveUp) -> ClientGroup {
     let errors = errors.iter().map(|state| (*state).to_owned()).collect();
     let pause = Some(RetryPause::Fixed(10_000));
-    Workload {
+    ClientGroup {
         on_error: OnError { tries_max: 1, go_on: true },
         retry: Some(RetryPolicy { pause, errors, give_up }),
         ..workload(Protocol::Simple, script)

@@ -1,10 +1,10 @@
 //! Throughput of simulated clients that stand still now and then, against what the same clients would do
 //! if they never had to wait for the other side's turn.
 
-use record::Interval;
-use stats::{Latency, Prng};
+use record::LoadInterval;
+use stats::{LatencyHistogram, Prng};
 
-use super::{Segment, rare};
+use super::{RestartSegment, rare};
 use crate::pair::design;
 use crate::pair::pilot::BlockShape;
 
@@ -56,7 +56,7 @@ impl Standstill {
 }
 
 /// One segment of side A, and B, which does nothing.
-fn segment(standstill: Standstill, prng: &mut Prng) -> Segment {
+fn segment(standstill: Standstill, prng: &mut Prng) -> RestartSegment {
     let seed = (prng.unit() * 1e9) as u64;
     let turns = design::order(OCTETS + 2, seed);
     let turns = &turns[turns.len() - OCTETS * design::CYCLE - WARM_BLOCKS..];
@@ -87,8 +87,8 @@ fn segment(standstill: Standstill, prng: &mut Prng) -> Segment {
             stops.push([end_ms - share * measured_ms, f64::INFINITY]);
         }
     }
-    let mut cells = vec![Interval::default(); turns.len()];
-    let mut open = Latency::new();
+    let mut cells = vec![LoadInterval::default(); turns.len()];
+    let mut open = LatencyHistogram::new();
     for _ in 0..CLIENTS {
         let (mut now, mut last, mut of_block) = (0.0_f64, None, usize::MAX);
         while now < end_ms {
@@ -126,9 +126,9 @@ fn segment(standstill: Standstill, prng: &mut Prng) -> Segment {
             (last, now) = (Some(ended), ended);
         }
     }
-    let mut segment = Segment::default();
+    let mut segment = RestartSegment::default();
     for (cycle, turns) in turns[WARM_BLOCKS..].chunks(design::CYCLE).enumerate() {
-        let mut octet = super::Octet::default();
+        let mut octet = super::BlockOctet::default();
         for (block, turn) in turns.iter().enumerate().skip(1) {
             let cell = &cells[WARM_BLOCKS + cycle * design::CYCLE + block];
             let clients = [vec![CLIENTS], vec![]];

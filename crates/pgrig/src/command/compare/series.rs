@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use load::{Control, Urgency};
+use load::{LoadControl, StopUrgency};
 use measure::PairEvent;
-use record::comparison::{Metric, Ratio, Shown, Stop, Verdict, Wait};
+use record::comparison::{
+    ComparedMetric, ComparisonStop, FigureVerdict, MetricRatio, PairResults, WaitKindShare,
+};
 use serde_json::{Value, json};
 use study::{ComparisonLoad, ComparisonRequest};
 
@@ -46,7 +48,7 @@ pub(super) fn check(arguments: &CompareArguments) -> Result<(), Complaint> {
 pub(super) fn compare(
     arguments: &CompareArguments,
     request: &ComparisonRequest,
-    control: &Control,
+    control: &LoadControl,
     observe: &mut dyn FnMut(PairEvent<'_>),
 ) -> Result<(PathBuf, String, ProgramExit), Complaint> {
     let ComparisonLoad::Options(options) = &request.asked else {
@@ -89,7 +91,7 @@ pub(super) fn compare(
     // The results until then are told before the reason why there are no more.
     let exit = match ended {
         Ok(()) => series.exit(request.common.fail_on),
-        Err(_) if control.urgency() != Urgency::None => ProgramExit::Interrupted,
+        Err(_) if control.urgency() != StopUrgency::None => ProgramExit::Interrupted,
         Err(error) => return Err(error.into()),
     };
     Ok((directory, answer, exit))
@@ -140,42 +142,42 @@ impl ClientsRow {
         }
     }
 
-    fn shown(&self) -> &Shown {
+    fn shown(&self) -> &PairResults {
         &self.opened.reader.pairs()[0].shown
     }
 
     /// The metric that the answer begins with.
-    fn headline(&self) -> Metric {
+    fn headline(&self) -> ComparedMetric {
         self.opened
             .reader
             .header()
             .comparison
             .as_ref()
-            .map_or(Metric::Throughput, |one| one.headline())
+            .map_or(ComparedMetric::Throughput, |one| one.headline())
     }
 
     fn verdict(&self) -> ClientsVerdict {
         let shown = self.shown();
         match shown.figure(self.headline()) {
-            _ if shown.stop == Stop::OtherWork => ClientsVerdict::OtherWork,
-            _ if shown.stop == Stop::Died => ClientsVerdict::Died,
+            _ if shown.stop == ComparisonStop::OtherWork => ClientsVerdict::OtherWork,
+            _ if shown.stop == ComparisonStop::Died => ClientsVerdict::Died,
             Some(figure) => ClientsVerdict::Of(figure.verdict),
-            None => ClientsVerdict::Of(Verdict::CannotTell),
+            None => ClientsVerdict::Of(FigureVerdict::CannotTell),
         }
     }
 
     /// B ÷ A of a metric, in words.
-    fn ratio(&self, metric: Metric) -> String {
+    fn ratio(&self, metric: ComparedMetric) -> String {
         let ratio = self.shown().figure(metric).and_then(|figure| figure.b_over_a.as_ref());
-        ratio.map_or_else(|| "–".to_owned(), Ratio::words)
+        ratio.map_or_else(|| "–".to_owned(), MetricRatio::words)
     }
 
     /// The wait event whose share of the clients' time differs most, of those that the slower side has more
     /// of: what it has less of is what it had no time for. A record has the largest difference first.
     fn wait(&self) -> String {
-        let is_cause = |wait: &&Wait| match self.verdict() {
-            ClientsVerdict::Of(Verdict::Worse) => wait.b > wait.a,
-            ClientsVerdict::Of(Verdict::Better) => wait.a > wait.b,
+        let is_cause = |wait: &&WaitKindShare| match self.verdict() {
+            ClientsVerdict::Of(FigureVerdict::Worse) => wait.b > wait.a,
+            ClientsVerdict::Of(FigureVerdict::Better) => wait.a > wait.b,
             _ => true,
         };
         match self.shown().waits.iter().find(is_cause).filter(|wait| compared::is_told(wait)) {
@@ -191,7 +193,7 @@ impl ClientsRow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ClientsVerdict {
     /// The verdict of the figure that the answer begins with.
-    Of(Verdict),
+    Of(FigureVerdict),
     /// B does something else than A.
     OtherWork,
     /// A client failed.
@@ -203,10 +205,10 @@ impl ClientsVerdict {
     const ALL: [ClientsVerdict; 6] = [
         ClientsVerdict::Died,
         ClientsVerdict::OtherWork,
-        ClientsVerdict::Of(Verdict::Worse),
-        ClientsVerdict::Of(Verdict::Better),
-        ClientsVerdict::Of(Verdict::Equal),
-        ClientsVerdict::Of(Verdict::CannotTell),
+        ClientsVerdict::Of(FigureVerdict::Worse),
+        ClientsVerdict::Of(FigureVerdict::Better),
+        ClientsVerdict::Of(FigureVerdict::Equal),
+        ClientsVerdict::Of(FigureVerdict::CannotTell),
     ];
 
     fn words(self) -> &'static str {
@@ -220,10 +222,10 @@ impl ClientsVerdict {
     fn styled(self) -> String {
         let words = self.words();
         match self {
-            ClientsVerdict::Of(Verdict::Better) => styled(GOOD, words),
-            ClientsVerdict::Of(Verdict::Equal) => words.to_owned(),
-            ClientsVerdict::Of(Verdict::CannotTell) => styled(UNSURE, words),
-            ClientsVerdict::Of(Verdict::Worse)
+            ClientsVerdict::Of(FigureVerdict::Better) => styled(GOOD, words),
+            ClientsVerdict::Of(FigureVerdict::Equal) => words.to_owned(),
+            ClientsVerdict::Of(FigureVerdict::CannotTell) => styled(UNSURE, words),
+            ClientsVerdict::Of(FigureVerdict::Worse)
             | ClientsVerdict::OtherWork
             | ClientsVerdict::Died => styled(BAD, words),
         }
@@ -257,7 +259,8 @@ impl ClientsSeries {
             compared::print_sides(comparison);
         }
         let headline = first.headline();
-        let tail = if headline == Metric::P99 { Metric::P50 } else { Metric::P99 };
+        let tail =
+            if headline == ComparedMetric::P99 { ComparedMetric::P50 } else { ComparedMetric::P99 };
         terminal::result("");
         terminal::result(styled(STRONG, self.answer()));
         terminal::result("");
@@ -269,7 +272,7 @@ impl ClientsSeries {
         );
         terminal::result(styled(STRONG, head.trim_end()));
         for row in &self.rows {
-            let side = |of: fn(&record::comparison::Figure) -> f64| {
+            let side = |of: fn(&record::comparison::ComparisonFigure) -> f64| {
                 row.shown()
                     .figure(headline)
                     .map_or_else(|| "–".to_owned(), |it| terms::figure(of(it)))
@@ -313,8 +316,8 @@ impl ClientsSeries {
             .rows
             .iter()
             .map(|row| match row.shown().stop {
-                Stop::Interrupted => ProgramExit::Interrupted,
-                Stop::Died => ProgramExit::Incomplete,
+                ComparisonStop::Interrupted => ProgramExit::Interrupted,
+                ComparisonStop::Died => ProgramExit::Incomplete,
                 _ => exit::of_comparison(&row.opened.judge().claims, fail_on),
             })
             .collect();

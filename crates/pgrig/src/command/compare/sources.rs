@@ -1,8 +1,8 @@
 //! Sides of `pgrig compare --repo`: commits, patches and a working directory, each built as `pgrig bisect` builds.
 
-use bisect::{Build, BuildSource, CommitChanges, Repository};
-use import::Cache;
-use load::{Control, Urgency};
+use bisect::{BuildCommand, BuildSource, CommitChanges, Repository};
+use import::BuildCache;
+use load::{LoadControl, StopUrgency};
 use study::SideOptions;
 
 use crate::arguments::CompareArguments;
@@ -53,11 +53,11 @@ pub(super) fn build(
     repository: &Repository,
     sources: &[BuildSource; 2],
     sides: &mut [SideOptions; 2],
-    control: &Control,
+    control: &LoadControl,
 ) -> Result<(), Complaint> {
     let line = arguments.build.clone().unwrap_or_else(|| BUILD.to_owned());
-    let build = Build { words: vec![line], directory: Cache::of_user()?.builds() };
-    let is_interrupted = || control.urgency() != Urgency::None;
+    let build = BuildCommand { words: vec![line], directory: BuildCache::of_user()?.builds() };
+    let is_interrupted = || control.urgency() != StopUrgency::None;
     for ((source, side), name) in sources.iter().zip(sides).zip(measure::SIDES) {
         terminal::narrate(format_args!("  building        {name}: {}", source.words()));
         let built = repository.build(source, &build, &is_interrupted)?;

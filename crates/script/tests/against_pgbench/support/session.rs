@@ -4,8 +4,8 @@ use std::process::Command;
 
 use super::listener::Statement;
 use script::{
-    CommandKind, Expr, Names, Prng, Protocol, Script, ShellCommand, Slot, Target, Template, Value,
-    Variables,
+    CommandKind, Expr, ParsedScript, Protocol, SetVariable, ShellCommand, SqlTemplate, Value,
+    VariableNames, VariableSlot, Variables, Xoroshiro128,
 };
 
 /// What a session did.
@@ -21,10 +21,10 @@ pub(crate) struct Done {
 
 /// Run `script` once.
 pub(crate) fn run(
-    script: &Script,
+    script: &ParsedScript,
     protocol: Protocol,
     variables: &mut Variables,
-    prng: &mut Prng,
+    prng: &mut Xoroshiro128,
 ) -> Done {
     let mut done = Done::default();
     let mut at = 0;
@@ -42,11 +42,11 @@ pub(crate) fn run(
 
 /// Do the command at `at`; the next one's index or why there is none.
 fn step(
-    script: &Script,
+    script: &ParsedScript,
     at: usize,
     protocol: Protocol,
     variables: &mut Variables,
-    prng: &mut Prng,
+    prng: &mut Xoroshiro128,
     done: &mut Done,
 ) -> Result<usize, String> {
     let mut debug = |text: &str| done.debug.push(text.to_owned());
@@ -80,16 +80,16 @@ fn step(
     Ok(script.next(at))
 }
 
-fn slot(command: &script::Command, target: &Target) -> Result<Slot, String> {
+fn slot(command: &script::ScriptCommand, target: &SetVariable) -> Result<VariableSlot, String> {
     match target {
-        Target::Slot(slot) => Ok(*slot),
-        Target::Invalid(name) => {
+        SetVariable::Slot(slot) => Ok(*slot),
+        SetVariable::Invalid(name) => {
             Err(format!("{}: invalid variable name: \"{name}\"", command.written()))
         }
     }
 }
 
-fn send(template: &Template, protocol: Protocol, variables: &Variables) -> Statement {
+fn send(template: &SqlTemplate, protocol: Protocol, variables: &Variables) -> Statement {
     let mut text = Vec::new();
     let mut parameters = Vec::new();
     if protocol == Protocol::Simple {
@@ -114,15 +114,15 @@ fn shell(command: &ShellCommand, variables: &Variables) -> Result<Vec<u8>, Strin
 
 /// Variables as pgbench sets them at the start of client `client`.
 pub(crate) fn startup(
-    names: &Names,
+    names: &VariableNames,
     client: i64,
     random_seed: u64,
     default_seed: i64,
 ) -> Variables {
     let mut variables = Variables::new(names);
-    variables.set(script::Slot::CLIENT_ID, Value::Int(client));
-    variables.set(script::Slot::SCALE, Value::Int(1));
-    variables.set(script::Slot::RANDOM_SEED, Value::Int(random_seed as i64));
-    variables.set(script::Slot::DEFAULT_SEED, Value::Int(default_seed));
+    variables.set(script::VariableSlot::CLIENT_ID, Value::Int(client));
+    variables.set(script::VariableSlot::SCALE, Value::Int(1));
+    variables.set(script::VariableSlot::RANDOM_SEED, Value::Int(random_seed as i64));
+    variables.set(script::VariableSlot::DEFAULT_SEED, Value::Int(default_seed));
     variables
 }

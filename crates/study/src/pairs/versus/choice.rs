@@ -1,12 +1,12 @@
 //! Choice of the two points of a study that are compared.
 
-use spec::{Point, Study};
+use spec::{Study, TrialPoint};
 
 use crate::error::ChoiceError;
 
 /// The user's choice of them; the rest must be clear from the study.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Choice {
+pub struct VariantChoice {
     /// The scenario; none for the only one.
     pub scenario: Option<String>,
     /// Values of axes, as they are written.
@@ -15,7 +15,7 @@ pub struct Choice {
     pub variants: [Option<String>; 2],
 }
 
-impl Choice {
+impl VariantChoice {
     /// The points of A and of B, which are one where their variants are.
     pub fn points(&self, study: &Study) -> Result<[usize; 2], ChoiceError> {
         let points = || study.points.iter().map(|point| &point.name);
@@ -51,10 +51,11 @@ fn point(
     scenario: &str,
     at: &[(String, String)],
 ) -> Result<usize, ChoiceError> {
-    let is_meant = |point: &Point| at.iter().all(|axis| point.name.axes.contains(axis));
-    let of_both = |point: &Point| point.name.variant == variant && point.name.scenario == scenario;
+    let is_meant = |point: &TrialPoint| at.iter().all(|axis| point.name.axes.contains(axis));
+    let of_both =
+        |point: &TrialPoint| point.name.variant == variant && point.name.scenario == scenario;
     let all = || study.points.iter().enumerate().filter(|(_, point)| of_both(point));
-    let fitting: Vec<(usize, &Point)> = all().filter(|(_, point)| is_meant(point)).collect();
+    let fitting: Vec<(usize, &TrialPoint)> = all().filter(|(_, point)| is_meant(point)).collect();
     let (variant, scenario) = (variant.to_owned(), scenario.to_owned());
     match fitting[..] {
         [(index, _)] => Ok(index),
@@ -109,7 +110,7 @@ fn words(axes: &[(String, String)]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use spec::{Folder, Profile};
+    use spec::{StudyFolder, StudyProfile};
 
     use super::*;
 
@@ -133,11 +134,11 @@ run = ["limited"]
 
     fn choose(scenario: &str, at: &str, variants: [&str; 2]) -> Result<[String; 2], ChoiceError> {
         let files = [("study.toml".to_owned(), STUDY.to_owned())].into();
-        let folder = Folder { name: "mine".to_owned(), files, is_private: false };
-        let study = Study::parse(&folder, Profile::Smoke).expect("a study");
+        let folder = StudyFolder { name: "mine".to_owned(), files, is_private: false };
+        let study = Study::parse(&folder, StudyProfile::Smoke).expect("a study");
         let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let axis = |text: &str| text.split_once('=').map(|(a, v)| (a.to_owned(), v.to_owned()));
-        let choice = Choice {
+        let choice = VariantChoice {
             scenario: given(scenario),
             at: axis(at).into_iter().collect(),
             variants: variants.map(given),

@@ -3,9 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use measure::{ComparisonOptions, PairMeasurement};
-use record::comparison::{DataOrigin, Side, Stop};
-use record::{Comparison, Ending, Fact, Header, Moment, Paired, RunState, Writer};
-use spec::Folder;
+use record::comparison::{ComparisonSide, ComparisonStop, DataOrigin};
+use record::{
+    AttemptEnding, Comparison, MachineFact, Moment, PairingAttempt, RecordHeader, RecordWriter,
+    RunState,
+};
+use spec::StudyFolder;
 
 use super::{ComparisonLoad, ComparisonRequest, ResolvedComparison};
 use crate::clock;
@@ -14,11 +17,11 @@ use crate::clock;
 #[derive(Clone, Debug)]
 pub struct ComparisonResult {
     /// The first page.
-    pub header: Header,
+    pub header: RecordHeader,
     /// The study's folder.
-    pub folder: Folder,
+    pub folder: StudyFolder,
     /// What was measured in pairs.
-    pub paired: Paired,
+    pub paired: PairingAttempt,
 }
 
 impl ComparisonResult {
@@ -29,10 +32,10 @@ impl ComparisonResult {
     /// If the directory holds something, or cannot be made or written to.
     pub fn save(self, runs: &Path, out: Option<&Path>) -> Result<PathBuf, record::Error> {
         let state = self.header.state.clone();
-        let header = Header { state: RunState::Running, ..self.header };
+        let header = RecordHeader { state: RunState::Running, ..self.header };
         let mut writer = match out {
-            Some(out) => Writer::create(out, header, &self.folder)?,
-            None => Writer::create_below(runs, header, &self.folder)?,
+            Some(out) => RecordWriter::create(out, header, &self.folder)?,
+            None => RecordWriter::create_below(runs, header, &self.folder)?,
         };
         writer.add_pairs(&self.paired)?;
         writer.change_header(|header| header.state = state)?;
@@ -51,7 +54,7 @@ impl ComparisonRequest {
         rate: Option<f64>,
         compared: &PairMeasurement,
     ) -> Comparison {
-        let of_side = |side: usize| Side {
+        let of_side = |side: usize| ComparisonSide {
             variant: two.point.as_ref().map(|(variants, _)| variants[side].clone()),
             version: servers[side].0.clone(),
             bin: two.installations[side].as_ref().map(|one| one.bin().display().to_string()),
@@ -103,7 +106,7 @@ impl ComparisonRequest {
         &self,
         two: &ResolvedComparison,
         comparison: Comparison,
-        facts: Vec<Fact>,
+        facts: Vec<MachineFact>,
         compared: PairMeasurement,
     ) -> ComparisonResult {
         let PairMeasurement { shown, series, notes, .. } = compared;
@@ -111,7 +114,7 @@ impl ComparisonRequest {
         let ComparisonOptions { command, started_at, seed, precision, .. } = &self.common;
         let [below, above] = [0, 1].map(|side: usize| &study.points[side].name);
         let seconds = shown.seconds;
-        let header = Header {
+        let header = RecordHeader {
             format: record::FORMAT,
             pgrig: env!("CARGO_PKG_VERSION").to_owned(),
             study: folder.name.clone(),
@@ -123,7 +126,7 @@ impl ComparisonRequest {
             started_at: started_at.clone(),
             ended_at: Some(clock::wall()),
             state: match shown.stop {
-                Stop::Interrupted => RunState::Interrupted,
+                ComparisonStop::Interrupted => RunState::Interrupted,
                 _ => RunState::Done,
             },
             plan: Vec::new(),
@@ -132,7 +135,7 @@ impl ComparisonRequest {
             comparison: Some(comparison),
             search: None,
         };
-        let paired = Paired {
+        let paired = PairingAttempt {
             number: 1,
             attempt: 1,
             above: above.variant.clone(),
@@ -141,7 +144,7 @@ impl ComparisonRequest {
             below_scenario: None,
             axes: above.axes.iter().cloned().collect(),
             below_axes: None,
-            ending: Ending::Done,
+            ending: AttemptEnding::Done,
             started_at: started_at.clone(),
             began: Moment(0),
             ended: Moment((seconds * 1e9) as u64),

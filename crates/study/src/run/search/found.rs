@@ -4,14 +4,14 @@ use std::fs;
 use std::path::PathBuf;
 
 use nemesis::FaultSchedule;
-use record::Writer;
+use record::RecordWriter;
 
 use super::grown::GrowingStudy;
 use crate::error::Error;
 
 /// Writes it below the record, and gives its folder.
 pub(super) fn write(
-    writer: &Writer,
+    writer: &RecordWriter,
     growing: &mut GrowingStudy,
     number: usize,
     schedule: &FaultSchedule,

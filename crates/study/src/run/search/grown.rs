@@ -1,15 +1,15 @@
 //! A study that grows by a scenario for each schedule that a search asks for.
 
 use nemesis::{FaultSchedule, ScheduleTrial};
-use spec::{Folder, NemesisPlan, PointName, ScheduledTrial, Study};
+use spec::{NemesisPlan, PointName, ScheduledTrial, Study, StudyFolder};
 
 use crate::error::{Error, SearchError};
-use crate::request::Request;
+use crate::request::StudyRequest;
 
 /// A study and its schedules so far.
 pub(super) struct GrowingStudy {
     /// The request with all schedules so far.
-    pub(super) request: Request,
+    pub(super) request: StudyRequest,
     /// The point whose scenario the schedules are like.
     of: PointName,
     plan: NemesisPlan,
@@ -18,7 +18,7 @@ pub(super) struct GrowingStudy {
 }
 
 impl GrowingStudy {
-    pub(super) fn new(asked: &Request, of: PointName, plan: NemesisPlan) -> GrowingStudy {
+    pub(super) fn new(asked: &StudyRequest, of: PointName, plan: NemesisPlan) -> GrowingStudy {
         let mut request = asked.clone();
         request.only = Some(format!("{}/schedule_*", of.variant));
         GrowingStudy { request, of, plan, timelines: Vec::new() }
@@ -35,7 +35,7 @@ impl GrowingStudy {
         schedule: &FaultSchedule,
         experiment: &ScheduleTrial,
         number: usize,
-    ) -> Result<(Request, ScheduledTrial), Error> {
+    ) -> Result<(StudyRequest, ScheduledTrial), Error> {
         if experiment.number > self.timelines.len() {
             self.timelines.push(self.plan.timeline(schedule));
             let numbers = 1..=self.timelines.len();
@@ -43,7 +43,7 @@ impl GrowingStudy {
         }
         let scenario = GrowingStudy::name(experiment.number);
         let study = &self.request.study;
-        let is_meant = |point: &spec::Point| {
+        let is_meant = |point: &spec::TrialPoint| {
             let name = &point.name;
             name.scenario == scenario
                 && name.variant == self.of.variant
@@ -65,14 +65,14 @@ impl GrowingStudy {
     pub(super) fn with_schedules(
         &self,
         numbers: impl Iterator<Item = usize>,
-    ) -> Result<Request, Error> {
+    ) -> Result<StudyRequest, Error> {
         let named: Vec<(String, &[String])> = numbers
             .map(|number| (GrowingStudy::name(number), self.timelines[number - 1].as_slice()))
             .collect();
         let named = named.iter().map(|(name, timeline)| (name.as_str(), *timeline));
-        let text = Folder::schedules_text(&self.of, &self.plan.promises, named);
+        let text = StudyFolder::schedules_text(&self.of, &self.plan.promises, named);
         let mut request = self.request.clone();
-        request.folder.files.insert(Folder::SCHEDULES.to_owned(), text);
+        request.folder.files.insert(StudyFolder::SCHEDULES.to_owned(), text);
         let study = Study::parse(&request.folder, request.study.profile);
         let study = study.map_err(|problems| {
             let why = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use record::Interval;
+use record::LoadInterval;
 
 use super::evidence::Evidence;
 
@@ -45,7 +45,7 @@ pub(super) fn standstills(seconds: &[f64]) -> Vec<usize> {
 /// Transactions that were due and not started at the end of each interval of the window.
 pub(super) fn backlog(evidence: &Evidence<'_>, index: Option<usize>) -> Vec<u64> {
     let window = evidence.window;
-    let inside = |interval: &&Interval| {
+    let inside = |interval: &&LoadInterval| {
         interval.start >= window.open
             && interval.start < window.close
             && index.is_none_or(|index| interval.workload == index)

@@ -1,19 +1,19 @@
 //! Everything that was measured in a trial, and the figures that are made of it.
 
-use load::Outcome;
-use probe::Readings;
-use record::Window;
+use load::LoadOutcome;
+use probe::SamplerReadings;
+use record::MeasuredWindow;
 use site::warm::WarmingResult;
-use spec::Point;
+use spec::TrialPoint;
 
 use crate::trial::meter::WindowReadings;
 
 /// Everything that was measured in a trial.
 pub(crate) struct Evidence<'a> {
-    pub(crate) point: &'a Point,
-    pub(crate) outcome: &'a Outcome,
-    pub(crate) window: Window,
-    pub(crate) readings: &'a Readings,
+    pub(crate) point: &'a TrialPoint,
+    pub(crate) outcome: &'a LoadOutcome,
+    pub(crate) window: MeasuredWindow,
+    pub(crate) readings: &'a SamplerReadings,
     pub(crate) metered: &'a WindowReadings,
     pub(crate) warmed: &'a WarmingResult,
     pub(crate) crossings: &'a [site::LinkCrossing],

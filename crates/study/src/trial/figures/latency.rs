@@ -2,7 +2,7 @@
 
 use check::TrialFigure;
 use spec::{Metric, metrics};
-use stats::Latency;
+use stats::LatencyHistogram;
 
 use super::evidence::ms;
 
@@ -51,7 +51,7 @@ pub(super) const CONNECT: Names =
     &[(&metrics::CONNECT_MEAN_MS, Take::Mean), (&metrics::CONNECT_P99_MS, Take::Quantile(0.99))];
 
 /// The figures of a distribution; none of an empty one.
-pub(super) fn latency(latency: &Latency, names: Names, scope: &str) -> Vec<TrialFigure> {
+pub(super) fn latency(latency: &LatencyHistogram, names: Names, scope: &str) -> Vec<TrialFigure> {
     let figures = names.iter().filter_map(|(metric, take)| {
         let ns = match take {
             Take::Mean => latency.mean_ns(),

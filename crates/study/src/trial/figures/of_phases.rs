@@ -1,9 +1,9 @@
 //! Figures of each phase of a scenario: what clients counted in it and what was read in it.
 
 use check::TrialFigure;
-use record::{Counts, Interval, Window};
+use record::{LoadInterval, MeasuredWindow, TransactionCounts};
 use spec::{Metric, ScenarioPhase, Workload, metrics};
-use stats::{Latency, TimeSlope};
+use stats::{LatencyHistogram, TimeSlope};
 
 use super::course::standstills;
 use super::evidence::{Evidence, ms};
@@ -53,16 +53,16 @@ pub(super) fn parts(workloads: &[Workload]) -> Vec<(Option<usize>, Vec<&str>)> {
 }
 
 /// The part of a window that is a phase.
-pub(in crate::trial) fn window_of(window: Window, phase: &ScenarioPhase) -> Window {
+pub(in crate::trial) fn window_of(window: MeasuredWindow, phase: &ScenarioPhase) -> MeasuredWindow {
     let at = |ms: u64| window.open.plus_ns(ms * 1_000_000).min(window.close);
-    Window { open: at(phase.from_ms), close: at(phase.until_ms()), ..window }
+    MeasuredWindow { open: at(phase.from_ms), close: at(phase.until_ms()), ..window }
 }
 
 /// The clients of one workload, or of all, in one phase.
 pub(super) struct PhaseCourse {
-    window: Window,
-    pub(super) counts: Counts,
-    latency: Latency,
+    window: MeasuredWindow,
+    pub(super) counts: TransactionCounts,
+    latency: LatencyHistogram,
     backlog_max: u64,
     is_paced: bool,
     /// Length of an interval in seconds.
@@ -76,7 +76,11 @@ pub(super) struct PhaseCourse {
 }
 
 impl PhaseCourse {
-    pub(super) fn of(evidence: &Evidence<'_>, window: Window, index: Option<usize>) -> PhaseCourse {
+    pub(super) fn of(
+        evidence: &Evidence<'_>,
+        window: MeasuredWindow,
+        index: Option<usize>,
+    ) -> PhaseCourse {
         let interval_ms = load_plan::interval_ms(evidence.point.window_ms);
         let interval_ns = interval_ms * 1_000_000;
         let count = (window.close.since(window.open) / interval_ns) as usize;
@@ -85,9 +89,9 @@ impl PhaseCourse {
                 && interval.start < window.close
                 && index.is_none_or(|index| index == interval.workload)
         });
-        let own: Vec<&Interval> = own.collect();
-        let mut counts = Counts::default();
-        let (mut latency, mut rates) = (Latency::new(), vec![0.0; count]);
+        let own: Vec<&LoadInterval> = own.collect();
+        let mut counts = TransactionCounts::default();
+        let (mut latency, mut rates) = (LatencyHistogram::new(), vec![0.0; count]);
         let mut good_rates = rates.clone();
         let mut sums = vec![(0.0, 0.0); count];
         let mut backlogs = vec![0; count];

@@ -137,7 +137,7 @@ mod tests {
     fn clients_are_served_from_the_first_to_the_last_and_those_who_never_were_bound_it() {
         let result = |served: &[u64], unserved: &[u64]| {
             let of = |seconds: &[u64]| {
-                let mut times = stats::Latency::new();
+                let mut times = stats::LatencyHistogram::new();
                 seconds.iter().for_each(|s| times.record_ns(s * 1_000_000_000));
                 times
             };
@@ -160,19 +160,19 @@ mod tests {
         WorkloadResult {
             name: "w".to_owned(),
             clients: 0,
-            counts: record::Counts::default(),
-            counts_total: record::Counts::default(),
+            counts: record::TransactionCounts::default(),
+            counts_total: record::TransactionCounts::default(),
             unknown: 0,
-            latency: stats::Latency::new(),
-            open: stats::Latency::new(),
+            latency: stats::LatencyHistogram::new(),
+            open: stats::LatencyHistogram::new(),
             never_started: 0,
-            service: stats::Latency::new(),
-            lag: stats::Latency::new(),
+            service: stats::LatencyHistogram::new(),
+            lag: stats::LatencyHistogram::new(),
             statements: Vec::new(),
             per_client: Vec::new(),
             per_client_good: Vec::new(),
-            served: stats::Latency::new(),
-            unserved: stats::Latency::new(),
+            served: stats::LatencyHistogram::new(),
+            unserved: stats::LatencyHistogram::new(),
             longest_wait_ns: 0,
             longest_wait_is_open: false,
             published_way: record::PublishedWay { transactions: 0, seconds: 1.0 },

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use check::TrialFigure;
-use record::{MarkKind, Window};
-use spec::{Kind, Scope, metric, metrics};
+use record::{MarkKind, MeasuredWindow};
+use spec::{MetricKind, MetricScope, metric, metrics};
 
 use super::evidence::Evidence;
 use super::scope::{inside, label_scope, mean_of, scopes};
@@ -140,7 +140,7 @@ pub(super) fn samples(evidence: &Evidence<'_>) -> Vec<TrialFigure> {
 }
 
 /// The mean of everything that was read second by second, inside a window or a part of it.
-pub(super) fn means(evidence: &Evidence<'_>, part: Window) -> Vec<TrialFigure> {
+pub(super) fn means(evidence: &Evidence<'_>, part: MeasuredWindow) -> Vec<TrialFigure> {
     let mut figures = Vec::new();
     let mut sums: BTreeMap<(&str, &str, &str), (f64, u32)> = BTreeMap::new();
     let read = evidence.readings.samples.iter();
@@ -151,12 +151,12 @@ pub(super) fn means(evidence: &Evidence<'_>, part: Window) -> Vec<TrialFigure> {
         *count += 1;
     }
     for ((name, node, label), (sum, count)) in sums {
-        let Some(metric) = metric(name).filter(|metric| metric.kind != Kind::Total) else {
+        let Some(metric) = metric(name).filter(|metric| metric.kind != MetricKind::Total) else {
             continue;
         };
         let mean = sum / f64::from(count);
         let scopes = match (metric.scope, label) {
-            (Scope::Machine, label) => machine_scopes(evidence, node, label),
+            (MetricScope::Machine, label) => machine_scopes(evidence, node, label),
             (_, "") => scopes(evidence, node),
             (_, label) => vec![label_scope(evidence, node, label)],
         };

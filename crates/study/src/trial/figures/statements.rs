@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use check::TrialFigure;
 use check::statements::{label, scripts};
-use probe::Delta;
+use probe::CounterDelta;
 use record::WorkloadResult;
-use spec::{Point, metrics};
-use stats::Latency;
+use spec::{TrialPoint, metrics};
+use stats::LatencyHistogram;
 
 use super::evidence::ms;
 use super::latency::{STATEMENT, latency};
@@ -15,7 +15,7 @@ use super::latency::{STATEMENT, latency};
 /// Statements of the same name, in whatever script, count as one.
 pub(super) fn statements(workloads: &[WorkloadResult]) -> Vec<TrialFigure> {
     let mut figures = Vec::new();
-    let mut by_label: BTreeMap<String, Latency> = BTreeMap::new();
+    let mut by_label: BTreeMap<String, LatencyHistogram> = BTreeMap::new();
     for statement in workloads.iter().flat_map(|workload| &workload.statements) {
         if !statement.text.starts_with('\\') {
             let label = label(&statement.text);
@@ -73,8 +73,8 @@ const TRANSACTION_CONTROL: [&str; 6] = ["BEGIN", "START", "COMMIT", "END", "ROLL
 
 /// The statements of the point's scripts, and those inside functions where they are tracked.
 pub(super) fn server_statements(
-    point: &Point,
-    deltas: &BTreeMap<String, Delta>,
+    point: &TrialPoint,
+    deltas: &BTreeMap<String, CounterDelta>,
 ) -> Vec<TrialFigure> {
     let own = scripts(point);
     let mut by_label: BTreeMap<String, [f64; 4]> = BTreeMap::new();
@@ -104,7 +104,7 @@ pub(super) fn server_statements(
 
 #[cfg(test)]
 mod tests {
-    use record::{Counts, PublishedWay, StatementResult};
+    use record::{PublishedWay, StatementResult, TransactionCounts};
 
     use super::*;
 
@@ -112,7 +112,7 @@ mod tests {
     /// transaction.
     fn workload(latency_ms: u64, statements: &[(&str, u64)]) -> WorkloadResult {
         let time = |ms: u64| {
-            let mut latency = Latency::new();
+            let mut latency = LatencyHistogram::new();
             (0..100).for_each(|_| latency.record_ns(ms * 1_000_000));
             latency
         };
@@ -127,19 +127,19 @@ mod tests {
         WorkloadResult {
             name: "w".to_owned(),
             clients: 1,
-            counts: Counts { transactions: 100, ..Counts::default() },
-            counts_total: Counts::default(),
+            counts: TransactionCounts { transactions: 100, ..TransactionCounts::default() },
+            counts_total: TransactionCounts::default(),
             unknown: 0,
             latency: time(latency_ms),
-            open: Latency::new(),
+            open: LatencyHistogram::new(),
             never_started: 0,
-            service: Latency::new(),
-            lag: Latency::new(),
+            service: LatencyHistogram::new(),
+            lag: LatencyHistogram::new(),
             statements: statements.iter().map(statement).collect(),
             per_client: Vec::new(),
             per_client_good: Vec::new(),
-            served: Latency::new(),
-            unserved: Latency::new(),
+            served: LatencyHistogram::new(),
+            unserved: LatencyHistogram::new(),
             longest_wait_ns: 0,
             longest_wait_is_open: false,
             published_way: PublishedWay::default(),

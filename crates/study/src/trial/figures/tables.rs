@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use check::TrialFigure;
-use record::{MarkKind, Sample, Window};
+use record::{MarkKind, MeasuredWindow, Sample};
 use spec::{Metric, metrics};
 use stats::TimeSlope;
 
@@ -11,7 +11,7 @@ use super::evidence::Evidence;
 use super::scope::{label_scope, scopes};
 
 /// What became of each table, and the runs of autovacuum, in a part of the window.
-pub(super) fn tables(evidence: &Evidence<'_>, part: Window) -> Vec<TrialFigure> {
+pub(super) fn tables(evidence: &Evidence<'_>, part: MeasuredWindow) -> Vec<TrialFigure> {
     let read = evidence.readings.samples.iter();
     let inside: Vec<&Sample> =
         read.filter(|sample| sample.at > part.open && sample.at <= part.close).collect();

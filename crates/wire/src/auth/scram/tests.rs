@@ -5,7 +5,7 @@ use crate::auth::ScramKeys;
 use postgres_protocol::authentication::sasl;
 use proptest::prelude::*;
 
-const NONCE: Nonce = Nonce([7; 18]);
+const NONCE: ScramNonce = ScramNonce([7; 18]);
 
 /// The server's answer to `proof`, computed from the keys as RFC 5802 §3 says.
 fn server_final(first_bare: &str, challenge: &str, proof: &str, keys: &ScramKeys) -> String {
@@ -22,7 +22,7 @@ fn server_final(first_bare: &str, challenge: &str, proof: &str, keys: &ScramKeys
 #[test]
 fn the_exchange_of_rfc_7677() {
     // The RFC's client nonce is not base64 of 18 bytes, so the exchange is entered by hand.
-    let mut scram = Scram::begin(NONCE, ChannelBinding::Unsupported);
+    let mut scram = ScramExchange::begin(NONCE, ChannelBinding::Unsupported);
     scram.nonce = "rOprNGfwEbeRWgbNEkqO".to_owned();
     let keys =
         ScramKeys::derive("pencil", &STANDARD.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap(), 4096);
@@ -46,7 +46,7 @@ fn the_exchange_of_rfc_7677() {
 #[test]
 fn a_wrong_server_is_found_out() {
     let check = |challenge: &str, expected: &str| {
-        let mut scram = Scram::begin(NONCE, ChannelBinding::Unsupported);
+        let mut scram = ScramExchange::begin(NONCE, ChannelBinding::Unsupported);
         let challenge = challenge.replace("OURS", &STANDARD.encode(NONCE.0));
         let error = scram.proof(challenge.as_bytes(), "x", &mut KeyCache::new()).unwrap_err();
         assert_eq!(error.to_string(), expected);
@@ -71,7 +71,7 @@ fn a_wrong_server_is_found_out() {
 fn the_signature_is_verified() {
     let challenge = format!("r={}x,s=YQ==,i=1", STANDARD.encode(NONCE.0));
     let check = |last: &str, expected: &str| {
-        let mut scram = Scram::begin(NONCE, ChannelBinding::Unsupported);
+        let mut scram = ScramExchange::begin(NONCE, ChannelBinding::Unsupported);
         scram.proof(challenge.as_bytes(), "x", &mut KeyCache::new()).unwrap();
         assert_eq!(scram.verify(last.as_bytes()).unwrap_err().to_string(), expected);
         assert_ne!(*scram.step(), ScramStep::Done);
@@ -82,7 +82,7 @@ fn the_signature_is_verified() {
     check(&format!("v={}", STANDARD.encode([0; 32])), wrong);
     check("e=other-error", "the server reports a SCRAM error: other-error");
     check("x", "the server sent a malformed SCRAM message: it holds no signature");
-    let mut early = Scram::begin(NONCE, ChannelBinding::Unsupported);
+    let mut early = ScramExchange::begin(NONCE, ChannelBinding::Unsupported);
     assert_eq!(early.verify(b"v=AAAA"), Err(ScramError::OutOfTurn));
 }
 
@@ -106,7 +106,7 @@ proptest! {
         };
         let mut theirs = sasl::ScramSha256::new(password.as_bytes(), theirs);
         let their_first = String::from_utf8(theirs.message().to_vec()).unwrap();
-        let mut ours = Scram::begin(NONCE, ours);
+        let mut ours = ScramExchange::begin(NONCE, ours);
         ours.nonce = their_first.split_once("n=,r=").unwrap().1.to_owned();
         prop_assert_eq!(ours.first(), their_first);
 
@@ -124,7 +124,7 @@ proptest! {
 
     #[test]
     fn no_server_message_panics(challenge: Vec<u8>, last: Vec<u8>) {
-        let mut scram = Scram::begin(NONCE, ChannelBinding::Unsupported);
+        let mut scram = ScramExchange::begin(NONCE, ChannelBinding::Unsupported);
         let _ = scram.proof(&challenge, "x", &mut KeyCache::new());
         scram.step = ScramStep::AwaitsSignature([0; 32]);
         let _ = scram.verify(&last);
