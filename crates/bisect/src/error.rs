@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// The reason why a bisection could not be made.
+/// Why a bisection could not be made.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {

@@ -16,7 +16,7 @@ use crate::error::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Commit {
-    /// Its hash.
+    /// The hash.
     pub hash: String,
     /// The first line of its message.
     pub subject: String,

@@ -48,7 +48,7 @@ pub struct BisectionRequest {
 pub struct CommitComparison {
     /// Commit ÷ good: value, lower and upper bound of the figure that decides.
     pub ratio: Option<[f64; 3]>,
-    /// The reason why it cannot be judged.
+    /// Why it cannot be judged.
     pub refusal: Option<String>,
 }
 

@@ -45,15 +45,15 @@ pub struct ComparisonStep {
     pub commit: usize,
     /// The kind of the step.
     pub kind: StepKind,
-    /// Its verdict; none where it was interrupted.
+    /// The verdict; none where it was interrupted.
     pub verdict: CommitVerdict,
     /// Commit ÷ good: value, lower and upper bound.
     pub ratio: Option<[f64; 3]>,
-    /// Its duration, building included, in seconds.
+    /// The duration, building included, in seconds.
     pub seconds: f64,
-    /// The reason why it was skipped.
+    /// Why it was skipped.
     pub why: Option<String>,
-    /// Its record, below the directory of the bisection.
+    /// The record, below the directory of the bisection.
     pub record: Option<String>,
 }
 

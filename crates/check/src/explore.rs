@@ -134,7 +134,7 @@ struct Explored<'e> {
 
 /// A state that was looked at.
 struct Seen {
-    /// Its number in the plan, from 1.
+    /// The number in the plan, from 1.
     number: usize,
     planned: PlannedState,
     fate: StateFate,

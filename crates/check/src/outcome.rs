@@ -51,7 +51,7 @@ pub struct TrialFacts<'a> {
 /// Findings of a check.
 #[derive(Clone, Debug, Default)]
 pub struct CheckOutcome {
-    /// Its figures.
+    /// The figures.
     pub figures: Vec<TrialFigure>,
     /// Notes for the reader.
     pub notes: Vec<Note>,

@@ -59,11 +59,11 @@ struct FoundRows {
 /// A table as a server describes it.
 #[derive(Clone, Debug, PartialEq)]
 struct ComparedTable {
-    /// Its name in messages.
+    /// The name in messages.
     name: String,
-    /// Its name in SQL.
+    /// The name in SQL.
     sql: String,
-    /// Its columns, as SQL has them.
+    /// The columns, as SQL has them.
     columns: Vec<String>,
     /// Of them, those of the primary key; empty without one.
     key: Vec<String>,

@@ -7,7 +7,7 @@ use server::hide_passwords;
 use crate::exit::ProgramExit;
 use crate::terminal::{self, BAD, STRONG, styled};
 
-/// The reason why a command ended early.
+/// Why a command ended early.
 #[derive(Debug)]
 pub struct CommandComplaint {
     /// The whole text, more lines if need be, `error: ` included.

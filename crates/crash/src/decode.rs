@@ -10,7 +10,7 @@ use crate::log::{
     WrittenContent, split,
 };
 
-/// The reason why a log cannot be read.
+/// Why a log cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum LogDamage {
@@ -20,7 +20,7 @@ pub enum LogDamage {
     NoLog,
     #[error("request {request} of the log cannot be: {why}")]
     Entry {
-        /// Its number, from 0.
+        /// The number, from 0.
         request: usize,
         why: &'static str,
     },

@@ -63,9 +63,9 @@ pub enum RequestOperation {
 pub struct BlockPiece {
     /// The number of the block.
     pub block: u64,
-    /// Its first sector in the block.
+    /// The first sector in the block.
     pub first: u8,
-    /// Its sectors.
+    /// The sectors.
     pub sectors: u8,
     /// The number of its content in the log.
     pub content: u32,
@@ -76,7 +76,7 @@ pub struct BlockPiece {
 pub struct WrittenContent {
     /// Position of its beginning in the file of contents.
     pub position: u64,
-    /// Its first bytes, by which pages are recognised.
+    /// The first bytes, by which pages are recognised.
     pub head: [u8; 16],
     /// A hash of each of its sectors.
     pub sums: [u64; SECTORS],
@@ -168,12 +168,12 @@ impl DiskLog {
         self.first_cut = self.entries.partition_point(|entry| entry.at_ns < ns);
     }
 
-    /// Its writes.
+    /// The writes.
     pub fn writes(&self) -> usize {
         self.entries.iter().filter(|entry| !entry.is_flush()).count()
     }
 
-    /// Its flushes.
+    /// The flushes.
     pub fn flushes(&self) -> usize {
         self.entries.iter().filter(|entry| entry.is_flush_end()).count()
     }

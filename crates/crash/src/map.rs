@@ -21,7 +21,7 @@ pub struct FileMap {
 /// A file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MappedFile {
-    /// Its path from the data directory on.
+    /// The path from the data directory on.
     pub path: String,
     /// The purpose of the file.
     pub kind: DiskFileKind,
@@ -32,11 +32,11 @@ pub struct MappedFile {
 /// A run of blocks of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileExtent {
-    /// Its first byte on the disk.
+    /// The first byte on the disk.
     pub physical: u64,
-    /// Its first byte in the file.
+    /// The first byte in the file.
     pub logical: u64,
-    /// Its length in bytes.
+    /// The length in bytes.
     pub length: u64,
     /// The number of the file.
     pub file: usize,

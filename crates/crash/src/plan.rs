@@ -79,7 +79,7 @@ impl LossPattern {
         }
     }
 
-    /// The reason why a log may have no state of this way.
+    /// Why a log may have no state of this way.
     pub fn needs(self) -> &'static str {
         match self {
             LossPattern::Flushed => "a flush that is done",

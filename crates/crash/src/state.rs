@@ -85,7 +85,7 @@ impl FlushEffect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Found {
     Nothing,
-    /// Its end; what it made durable was there when it began.
+    /// The end; what it made durable was there when it began.
     End,
     Flush,
 }

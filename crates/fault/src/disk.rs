@@ -63,9 +63,9 @@ use terms::FileSystem;
 /// The properties of a disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskConfig {
-    /// Its size; the image takes as much of it as is in use.
+    /// The size; the image takes as much of it as is in use.
     pub size_bytes: u64,
-    /// Its file system.
+    /// The file system.
     pub file_system: FileSystem,
     /// The way in which it loses its power.
     pub method: PowerCutMethod,
@@ -150,7 +150,7 @@ pub struct FaultyDisk {
     is_mounted: bool,
     /// The owner of the files on it.
     owner: SystemUser,
-    /// Its files when its log began.
+    /// The files when its log began.
     files_before: Vec<DiskFile>,
     /// The most bytes of the log that it is to keep from when it is switched on next.
     record_next: Option<u64>,

@@ -55,11 +55,11 @@ pub enum WindowEvent {
 /// From when to when commits were exposed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ExposureWindow {
-    /// Its beginning.
+    /// The beginning.
     pub opened: BooksEntry,
     /// Changes inside it.
     pub changes: Vec<BooksEntry>,
-    /// Its end; none while it is open.
+    /// The end; none while it is open.
     pub closed: Option<BooksEntry>,
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct Files {
     pub(crate) auto: Option<FileValue>,
     /// The guard's mark; empty without one.
     pub(crate) mark: String,
-    /// The reason why a reload would not put the setting of the files in force.
+    /// Why a reload would not put the setting of the files in force.
     pub(crate) fault: Option<String>,
 }
 

@@ -18,7 +18,7 @@ pub struct PrimaryState {
     /// Position up to which the WAL is flushed on the primary: everything that was acknowledged by
     /// now lies before it, and so does each commit in `waiting`.
     pub wal: Lsn,
-    /// Its connected standbys.
+    /// The connected standbys.
     pub standbys: Vec<WalSenderRow>,
     /// Commits that wait for a standby. Two looks that show the same name show the same wait.
     pub waiting: Vec<String>,
@@ -32,7 +32,7 @@ pub struct PrimaryState {
 pub struct WalSenderRow {
     /// The WAL sender that serves it: another one after every reconnection.
     pub pid: i32,
-    /// Its `application_name`.
+    /// The `application_name`.
     pub name: String,
     /// True if it receives WAL as it is written, rather than catching up.
     pub streams: bool,
@@ -40,7 +40,7 @@ pub struct WalSenderRow {
     pub flush: Option<Lsn>,
     /// Position up to which it has replayed.
     pub replay: Option<Lsn>,
-    /// Its part in the setting in force, as the server says.
+    /// The part in the setting in force, as the server says.
     pub sync_state: SyncState,
 }
 

@@ -49,7 +49,7 @@ impl fmt::Display for GuardName {
 /// A session that holds a lock of guards.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct LockHolder {
-    /// Its backend.
+    /// The backend.
     pub(crate) backend: i32,
     pub(crate) application: String,
     pub(crate) role: String,

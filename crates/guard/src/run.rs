@@ -37,7 +37,7 @@ pub struct GuardOptions {
     pub server: server::Conninfo,
     /// Directory of state and record. Only a dry run needs none.
     pub state: Option<PathBuf>,
-    /// Its policy.
+    /// The policy.
     pub policy: GuardPolicy,
     /// Say what would be done, and do nothing.
     pub dry_run: bool,

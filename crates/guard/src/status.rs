@@ -26,7 +26,7 @@ pub struct GuardStatus {
     pub finding: StatusFinding,
     /// State of the server; none if it does not answer.
     pub server: Option<ServerStatus>,
-    /// The reason why the server's state is unknown.
+    /// Why the server's state is unknown.
     pub error: Option<String>,
     /// Next step if it is unknown.
     pub hint: Option<String>,
@@ -39,7 +39,7 @@ pub struct GuardStatus {
 /// State of the server.
 #[derive(Clone, Debug, Serialize)]
 pub struct ServerStatus {
-    /// Its address.
+    /// The address.
     pub place: String,
     /// True if it is a standby: the rest is of a primary.
     pub is_in_recovery: bool,
@@ -54,7 +54,7 @@ pub struct ServerStatus {
     /// True if the standbys that commits wait for have flushed the WAL of the moment of the question
     /// within three seconds.
     pub is_confirmed: bool,
-    /// Its connected standbys.
+    /// The connected standbys.
     pub standbys: Vec<SeenStandby>,
     /// Standbys that the operator's setting names and that are not connected.
     pub missing: Vec<String>,

@@ -54,7 +54,7 @@ impl ObservedWrites {
         (self.writes > 0).then(|| self.read as f64 / self.writes as f64)
     }
 
-    /// The reason why too little was observed, if it was.
+    /// Why too little was observed, if it was.
     pub(crate) fn doubt(&self, is_order_asked: bool) -> Option<LevelDoubt> {
         let ObservedWrites { writes, read, snapshots, snapshots_differ } = *self;
         match (writes, snapshots) {

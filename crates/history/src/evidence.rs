@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::registers::UnorderedRegister;
 use crate::{History, HistoryFault, IsolationAnomaly, Key};
 
-/// The reason why one transaction comes before another one.
+/// Why one transaction comes before another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Dependency {
     /// It wrote an earlier version.

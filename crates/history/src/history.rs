@@ -12,7 +12,7 @@ pub struct HistoryWorkload {
     pub server: String,
     /// The isolation level that they ask for.
     pub isolation: String,
-    /// Its name.
+    /// The name.
     pub workload: String,
 }
 
@@ -49,7 +49,7 @@ pub struct HistoryTransaction {
     pub first: u32,
     /// The number of its operations.
     pub operations: u32,
-    /// Its outcome.
+    /// The outcome.
     pub outcome: TransactionOutcome,
     /// The line at which its file tells of its beginning, from 1; 0 for none.
     pub line: u32,

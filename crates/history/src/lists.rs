@@ -31,7 +31,7 @@ pub(crate) struct Write {
     pub(crate) transaction: u32,
     /// Writes of the key by its transaction before it.
     before: u32,
-    /// Its transaction wrote the key no more.
+    /// The transaction wrote the key no more.
     is_last: bool,
 }
 

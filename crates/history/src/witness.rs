@@ -28,7 +28,7 @@ pub struct AnomalyWitness {
 /// A transaction of a witness.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WitnessTransaction {
-    /// Its client.
+    /// The client.
     pub client: u32,
     /// Number among its client's transactions.
     pub number: u64,
@@ -40,9 +40,9 @@ pub struct WitnessTransaction {
     pub begun: u64,
     /// Time at which its client heard of its end; none if it did not.
     pub ended: Option<u64>,
-    /// Its outcome.
+    /// The outcome.
     pub outcome: TransactionOutcome,
-    /// Its operations, in their order.
+    /// The operations, in their order.
     pub operations: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ pub struct CycleLink {
     pub from: usize,
     /// The one that comes after it.
     pub to: usize,
-    /// Its short name: ww, wr, rw, process, realtime.
+    /// The short name: ww, wr, rw, process, realtime.
     pub name: &'static str,
     /// The reason.
     pub why: String,
@@ -160,7 +160,7 @@ pub(crate) fn sum(balances: &[i64]) -> i128 {
     balances.iter().map(|balance| i128::from(*balance)).sum()
 }
 
-/// The reason why one transaction comes before the next one of its cycle.
+/// Why one transaction comes before the next one of its cycle.
 fn reason(history: &History, step: CycleStep, next: u32, from: usize, to: usize) -> String {
     let (kind, key) = match step.dependency {
         Dependency::Process | Dependency::Realtime => (ObjectKind::List, 0),

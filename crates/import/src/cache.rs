@@ -64,7 +64,7 @@ impl BuildCache {
         self.directory.with_file_name("builds")
     }
 
-    /// Its directory.
+    /// The directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }

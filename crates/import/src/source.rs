@@ -38,7 +38,7 @@ enum Content {
 /// The values that a script finds when it begins.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ScriptVariables<'a> {
-    /// Its variables.
+    /// The variables.
     pub variables: &'a [(String, String)],
     /// The seed of `random()`, between 0 and 1.
     pub seed: Option<f64>,

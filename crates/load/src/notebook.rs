@@ -12,12 +12,12 @@ use std::{
 };
 
 pub(crate) struct Notebook {
-    /// Its name in messages: a ledger, a history.
+    /// The name in messages: a ledger, a history.
     called: &'static str,
     file: Arc<File>,
     path: String,
     pub(crate) pending: Vec<u8>,
-    /// The reason why the last write failed: nothing may follow half a line.
+    /// Why the last write failed: nothing may follow half a line.
     failed: Option<String>,
 }
 

@@ -84,7 +84,7 @@ impl LoadOutcome {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptOutcome {
-    /// Its transactions by the way in which they ended; errors by SQLSTATE are counted by workload only.
+    /// The transactions by the way in which they ended; errors by SQLSTATE are counted by workload only.
     pub counts: TransactionCounts,
     /// Latency of the successful ones, from the intended start.
     #[serde(with = "histogram_text")]
@@ -119,14 +119,14 @@ pub struct GeneratorOutcome {
 /// A part of the window in which a host, or a process on it, stood still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostStall {
-    /// Its beginning.
+    /// The beginning.
     pub from: Moment,
-    /// Its end.
+    /// The end.
     pub to: Moment,
 }
 
 impl HostStall {
-    /// Its length in nanoseconds.
+    /// The length in nanoseconds.
     pub fn length_ns(self) -> u64 {
         self.to.since(self.from)
     }
@@ -135,13 +135,13 @@ impl HostStall {
 /// A host of a load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostOutcome {
-    /// Its name in the inventory.
+    /// The name in the inventory.
     pub name: String,
     /// Clients that were dealt to it, over all workloads.
     pub clients: u32,
     /// Facts about its machine: name and value.
     pub facts: Vec<(String, String)>,
-    /// Its clock.
+    /// The clock.
     pub clock: HostClock,
     /// The parts of the window in which it stood still, as its silence, its own clock or its generator's shows; apart, in
     /// their order. Those of [`host::GAP_MIN`] or more are seen.
@@ -165,7 +165,7 @@ impl HostOutcome {
 /// A host's clock while a load ran, as the conductor measured it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HostClock {
-    /// Its monotonic clock less the conductor's, in nanoseconds.
+    /// The monotonic clock less the conductor's, in nanoseconds.
     pub offset_ns: i64,
     /// Gain of its clock, in parts of 10⁹.
     pub drift_ppb: f64,
@@ -227,7 +227,7 @@ pub enum LoadEvent<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UserMessage {
-    /// Its level.
+    /// The level.
     pub level: MessageLevel,
     /// In pgbench's words, without `pgbench: error: `.
     pub text: String,
@@ -242,7 +242,7 @@ pub struct UserMessage {
 pub struct CommandPlace {
     /// The script's name.
     pub script: String,
-    /// Its line there, from 1.
+    /// The line there, from 1.
     pub line: u32,
 }
 

@@ -11,7 +11,7 @@ use crate::LoadPlan;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Part {
-    /// Its place among the processes.
+    /// The place among the processes.
     pub(crate) index: usize,
     /// For each process, its share of the clients relative to the others'.
     pub(crate) weights: Vec<u32>,
@@ -44,12 +44,12 @@ impl Part {
 
 /// The share of one lane.
 pub(crate) struct LaneShare {
-    /// Its number over all processes.
+    /// The number over all processes.
     pub(crate) number: u32,
     pub(crate) states: script::ThreadStates,
     /// Workload, client number, and state of the client's random functions.
     pub(crate) clients: Vec<(usize, u32, Xoroshiro128)>,
-    /// Its share of each workload's clients.
+    /// The share of each workload's clients.
     pub(crate) shares: Vec<f64>,
     /// Position of its turn in the gaps of a constant rate, 0 to 1: lanes that keep step would make
     /// bursts of it.

@@ -95,7 +95,7 @@ impl LoadPlan {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClientGroup {
-    /// Its name in output.
+    /// The name in output.
     pub name: String,
     /// The server: a resolved conninfo in keyword form, as `wire` prints it losslessly.
     pub conninfo: String,
@@ -205,7 +205,7 @@ pub struct LoadScript {
     pub name: String,
     /// The script.
     pub text: String,
-    /// Its share is its weight over the sum of weights.
+    /// The share is its weight over the sum of weights.
     pub weight: u32,
     /// The version of pgbench whose syntax it has.
     #[serde(with = "SyntaxText")]
@@ -315,7 +315,7 @@ pub struct HistoryGroup {
     pub server: String,
     /// The isolation level that it asks for.
     pub isolation: String,
-    /// Its name.
+    /// The name.
     pub workload: String,
 }
 

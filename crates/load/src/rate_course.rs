@@ -17,7 +17,7 @@ pub struct RateCourse {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RateStep {
-    /// Its beginning, in milliseconds since the window opened.
+    /// The beginning, in milliseconds since the window opened.
     pub from_ms: u64,
     /// Multiple of the workloads' rates, above 0.
     pub times: f64,

@@ -37,7 +37,7 @@ pub(crate) enum Report {
     Done(Box<LaneOutcome>),
 }
 
-/// The reason why a lane, or the process that it was to run in, is gone.
+/// Why a lane, or the process that it was to run in, is gone.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Loss {
     pub(crate) why: String,
@@ -50,7 +50,7 @@ impl From<String> for Loss {
     }
 }
 
-/// The reason why a client could not connect.
+/// Why a client could not connect.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ConnectFailure {
     pub(crate) message: String,
@@ -163,7 +163,7 @@ pub(crate) struct LaneOutcome {
     #[serde(with = "histogram_text")]
     pub(crate) lag: LatencyHistogram,
     pub(crate) messages_dropped: u64,
-    /// Its log of transactions could not be written to its end.
+    /// The log of transactions could not be written to its end.
     pub(crate) log_is_cut: bool,
 }
 

@@ -18,7 +18,7 @@ pub struct ScriptRows {
     /// The file that scripts name.
     #[serde(with = "RowSourceForm")]
     pub source: RowSource,
-    /// Its text, or what its query has returned.
+    /// The text, or what its query has returned.
     pub content: RowsContent,
 }
 

@@ -61,7 +61,7 @@ pub(crate) struct Session {
     pub(crate) block: Block,
     pub(crate) pipeline: Pipeline,
     pub(crate) reply: Reply,
-    /// The reason why the transaction is being rolled back.
+    /// Why the transaction is being rolled back.
     pub(crate) failure: Failure,
     /// Account of its transactions, if it keeps a ledger or a history.
     pub(crate) account: Option<Box<Account>>,
@@ -101,7 +101,7 @@ pub(crate) enum Cycle {
 /// Activity of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SessionState {
-    /// Its statements are being prepared, before the load begins.
+    /// The statements are being prepared, before the load begins.
     Preparing,
     /// Between transactions.
     Idle,

@@ -47,7 +47,7 @@ struct Stranger(Mutex<StrangerState>);
 #[derive(Default)]
 struct StrangerState {
     child: Option<ChildProcess>,
-    /// Its session does not wait for it any more.
+    /// The session does not wait for it any more.
     is_given_up: bool,
 }
 
@@ -55,7 +55,7 @@ struct StrangerState {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Printed {
     All,
-    /// Its pipe is closed when this has come.
+    /// The pipe is closed when this has come.
     FirstLine,
 }
 
@@ -93,7 +93,7 @@ impl Shell {
         Shell { ran, stranger }
     }
 
-    /// Its result; none while it runs.
+    /// The result; none while it runs.
     pub(crate) fn ran(&mut self) -> Option<Ran> {
         match self.ran.try_recv() {
             Ok(ran) => Some(ran),

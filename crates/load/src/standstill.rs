@@ -18,7 +18,7 @@ pub struct Standstill {
 }
 
 impl Standstill {
-    /// Its length in seconds.
+    /// The length in seconds.
     pub fn seconds(&self) -> f64 {
         self.to.since(self.from) as f64 / 1e9
     }

@@ -103,7 +103,7 @@ impl StatementWork {
 pub struct StatementAnswer {
     /// The statement.
     pub place: StatementPlace,
-    /// Its tag.
+    /// The tag.
     pub tag: String,
     /// A digest of its rows, whatever their order; 0 without rows.
     pub digest: u64,

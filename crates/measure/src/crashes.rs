@@ -21,7 +21,7 @@ pub struct NodeDeath {
     pub restarted: Option<Moment>,
     /// Time at which it ran again, if it did.
     pub back: Option<Moment>,
-    /// Its power was cut: what its disk has afterwards is what the trial is about.
+    /// The power was cut: what its disk has afterwards is what the trial is about.
     pub is_power_cut: bool,
 }
 

@@ -77,7 +77,7 @@ impl<'a> PreparedLoad<'a> {
         PreparedLoad { plan, origin, sampled: sampled.into_iter().map(begin).collect() }
     }
 
-    /// The reason why a server is not sampled; none as a rule.
+    /// Why a server is not sampled; none as a rule.
     #[must_use]
     pub fn refusal(&self) -> Option<&str> {
         self.sampled.iter().find_map(|(_, sampler)| sampler.refusal())

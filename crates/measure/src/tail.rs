@@ -32,7 +32,7 @@ pub struct SampledServer<'a> {
 /// A server's part in the blocks of a load of two sides.
 #[derive(Clone, Copy, Debug)]
 pub struct SampledTurns {
-    /// Its side. It is sampled in the blocks of this side only: its server does nothing in the others, and looks at
+    /// The side. It is sampled in the blocks of this side only: its server does nothing in the others, and looks at
     /// it would take CPU time from the other side.
     pub side: usize,
     /// Blocks in the beginning of which no transaction counts.
@@ -81,7 +81,7 @@ impl TailSampler {
         TailSampler(begin())
     }
 
-    /// The reason why the server is not sampled.
+    /// Why the server is not sampled.
     pub(crate) fn refusal(&self) -> Option<&str> {
         self.0.as_ref().err().map(String::as_str)
     }

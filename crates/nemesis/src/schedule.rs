@@ -49,7 +49,7 @@ impl FaultSchedule {
         self.steps.iter().map(|step| 1 + usize::from(step.for_ms.is_some())).sum()
     }
 
-    /// Its actions in the order of their moments: the moment, the index of the step, and true for the end of that
+    /// The actions in the order of their moments: the moment, the index of the step, and true for the end of that
     /// step. Of one moment, those of an earlier step come first.
     pub fn in_order(&self) -> Vec<(u64, usize, bool)> {
         let both = |(index, step): (usize, &ScheduledFault)| {

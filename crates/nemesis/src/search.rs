@@ -17,7 +17,7 @@ pub struct SearchLimits {
     pub repeats: u64,
 }
 
-/// The reason why a schedule is run.
+/// Why a schedule is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrialPurpose {
     /// It was drawn.
@@ -33,7 +33,7 @@ pub enum TrialPurpose {
 /// A trial to be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduleTrial {
-    /// Its schedule.
+    /// The schedule.
     pub schedule: FaultSchedule,
     /// The number of that schedule among all that were asked for, from 1.
     pub number: usize,

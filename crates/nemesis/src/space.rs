@@ -3,7 +3,7 @@
 /// A fault that may be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DrawableFault {
-    /// Its name.
+    /// The name.
     pub name: String,
     /// Whom it may be done to.
     pub victims: Vec<FaultVictim>,
@@ -14,7 +14,7 @@ pub struct DrawableFault {
 /// The one that a fault is done to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultVictim {
-    /// Its name, or the words for its role.
+    /// The name, or the words for its role.
     pub name: String,
     /// True if it is found at the moment of the fault, by its role then.
     pub is_role: bool,

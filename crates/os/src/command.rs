@@ -37,11 +37,11 @@ pub use run::{CommandLimits, CommandOutput};
 pub struct ProcessCommand {
     /// The executable: a path, or a name that is looked up in the PATH of `env`.
     pub program: PathBuf,
-    /// Its arguments, without the program's name.
+    /// The arguments, without the program's name.
     pub args: Vec<OsString>,
-    /// Its whole environment.
+    /// The whole environment.
     pub env: Vec<(OsString, OsString)>,
-    /// Its working directory; the parent's where none is given.
+    /// The working directory; the parent's where none is given.
     pub directory: Option<PathBuf>,
     /// The user it becomes before it executes; only root can give one that differs from itself.
     pub user: Option<SystemUser>,
@@ -267,7 +267,7 @@ pub struct ChildProcess {
 }
 
 impl ChildProcess {
-    /// Its process id.
+    /// The process id.
     pub fn id(&self) -> u32 {
         self.inner.id()
     }
@@ -294,7 +294,7 @@ impl ChildProcess {
         Ok(status)
     }
 
-    /// Its exit status if it has ended, without waiting.
+    /// The exit status if it has ended, without waiting.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         let status = self.inner.try_wait()?;
         self.reaped |= status.is_some();

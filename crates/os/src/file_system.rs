@@ -51,11 +51,11 @@ pub fn unwritten_bytes(file: impl AsFd) -> io::Result<u64> {
 /// A run of bytes of a file, and where it lies on the device of its file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MappedExtent {
-    /// Its first byte in the file.
+    /// The first byte in the file.
     pub logical: u64,
-    /// Its first byte on the device.
+    /// The first byte on the device.
     pub physical: u64,
-    /// Its length in bytes.
+    /// The length in bytes.
     pub length: u64,
 }
 

@@ -44,7 +44,7 @@ impl LoopDevice {
         Err(io::ErrorKind::ResourceBusy.into())
     }
 
-    /// Its place below `/dev`.
+    /// The place below `/dev`.
     pub fn path(&self) -> &Path {
         &self.path
     }

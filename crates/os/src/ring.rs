@@ -59,7 +59,7 @@ pub struct RingSend {
 
 /// A send that was not taken whole.
 pub struct ShortSend {
-    /// Its place in the turn's sends.
+    /// The place in the turn's sends.
     pub send: usize,
     /// The number of bytes that were taken.
     pub sent: io::Result<usize>,

@@ -12,7 +12,7 @@ use crate::exit::ProgramExit;
 use crate::fit;
 use console::terminal::{self, BAD, styled};
 
-/// The reason why a command ended early, made from the errors of the rooms.
+/// Why a command ended early, made from the errors of the rooms.
 #[derive(Debug)]
 pub(crate) struct Complaint(console::CommandComplaint);
 

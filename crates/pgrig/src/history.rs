@@ -113,7 +113,7 @@ impl History {
         Ok(History { path: path.to_owned(), lines })
     }
 
-    /// Its results, in the order of time.
+    /// The results, in the order of time.
     pub(crate) fn lines(&self) -> &[PastResult] {
         &self.lines
     }

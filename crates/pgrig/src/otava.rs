@@ -7,7 +7,7 @@ use terms::foreign::csv_field;
 
 /// One test of Otava's.
 pub(crate) struct Test<'a> {
-    /// Its name, which is also its file's.
+    /// The name, which is also its file's.
     pub(crate) name: String,
     series: &'a FigureSeries,
     points: Vec<&'a SeriesPoint>,

@@ -141,7 +141,7 @@ pub struct VacuumHorizon {
     pub dead_rows: f64,
     /// Age of the oldest xmin, in transactions; 0 where nothing has one.
     pub xmin_age: f64,
-    /// Its holder, in words: a session with its statement without constants, a slot, a prepared transaction, a
+    /// The holder, in words: a session with its statement without constants, a slot, a prepared transaction, a
     /// standby, a base backup.
     pub holder: Option<String>,
 }

@@ -12,7 +12,7 @@ use crate::reading::Reading;
 /// Place where a link's counters are read.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum LinkReading {
-    /// Its relay, by what the paths of the relay's sockets begin with.
+    /// The relay, by what the paths of the relay's sockets begin with.
     Relay(PathBuf),
     /// An interface in the network namespace of a process, at the server's end.
     Interface {

@@ -47,7 +47,7 @@ enum Word {
 enum Answer {
     Runs,
     Failed(String),
-    /// Its monotonic clock, and the CPU time if there is such a process; nanoseconds.
+    /// The monotonic clock, and the CPU time if there is such a process; nanoseconds.
     Cpu(u64, Option<u64>),
     /// The first samples; more follow.
     Samples(Vec<Sample>),

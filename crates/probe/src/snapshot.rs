@@ -35,7 +35,7 @@ pub(crate) type StatementKey = (i64, bool);
 /// Figures of one normalised statement, all users together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StatementCounters {
-    /// Its text, with parameters for constants, at most 2,000 characters.
+    /// The text, with parameters for constants, at most 2,000 characters.
     pub query: String,
     /// True if a client sent it; false for one inside a function.
     pub toplevel: bool,

@@ -142,7 +142,7 @@ pub struct ComparisonSide {
     /// The variant of a study whose servers these are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
-    /// Its PostgreSQL.
+    /// The PostgreSQL.
     pub version: String,
     /// Directory of its programs; none for a server that pgrig did not start.
     pub bin: Option<String>,
@@ -305,7 +305,7 @@ impl ComparisonFigure {
         !self.is_of_nothing() && (self.a == 0.0 || self.b == 0.0)
     }
 
-    /// The reason why it has no quotient, in two or three words.
+    /// Why it has no quotient, in two or three words.
     #[must_use]
     pub fn lacking(&self) -> &'static str {
         match () {

@@ -82,7 +82,7 @@ impl AttemptEnding {
         }
     }
 
-    /// The reason why it does not count, for people; empty if it counts.
+    /// Why it does not count, for people; empty if it counts.
     pub fn why(&self) -> &str {
         match self {
             AttemptEnding::Done => "",
@@ -201,7 +201,7 @@ impl FaultyParty {
 pub enum InterruptedState {
     /// No client had connected yet: there was nothing that could go wrong under load.
     BeforeLoad,
-    /// Its servers ran and answered, none had crashed, and what the clients' ledger has was there.
+    /// The servers ran and answered, none had crashed, and what the clients' ledger has was there.
     Checked,
     /// Nobody has looked, or something was wrong.
     Unchecked,

@@ -13,7 +13,7 @@ pub enum Error {
     #[error("reading {path}{line}: {why}", path = path.display(), line = line_suffix(*line))]
     Damaged {
         path: PathBuf,
-        /// Its line, from 1; 0 for the file as a whole.
+        /// The line, from 1; 0 for the file as a whole.
         line: usize,
         why: String,
     },

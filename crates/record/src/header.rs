@@ -76,6 +76,6 @@ pub struct MachineFact {
     pub group: String,
     /// Name of the fact.
     pub name: String,
-    /// Its value.
+    /// The value.
     pub value: String,
 }

@@ -46,13 +46,13 @@ pub fn read_histories(directory: &Path) -> Result<History, Error> {
 pub struct WitnessPicture {
     /// The anomaly's name.
     pub anomaly: String,
-    /// Its meaning.
+    /// The meaning.
     pub meaning: String,
     /// The transactions.
     pub transactions: Vec<PicturedTransaction>,
     /// Pairs of transactions, one before the other, and the reason; empty if it is no cycle.
     pub links: Vec<TransactionOrder>,
-    /// The reason why it is an anomaly, if it is no cycle; what is known of a cycle of its shape.
+    /// Why it is an anomaly, if it is no cycle; what is known of a cycle of its shape.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
 }
@@ -61,7 +61,7 @@ pub struct WitnessPicture {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PicturedTransaction {
-    /// Its client, its number, its server, its outcome, in words.
+    /// The client, its number, its server, its outcome, in words.
     pub who: String,
     /// Operations of the transaction, in their order.
     pub did: Vec<String>,

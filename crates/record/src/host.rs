@@ -8,9 +8,9 @@ use crate::{GeneratorCost, HostGap, HostGapKind, Moment};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostUse {
-    /// Its name in the inventory.
+    /// The name in the inventory.
     pub name: String,
-    /// Its roles: nodes of the study, and `generator`.
+    /// The roles: nodes of the study, and `generator`.
     pub roles: Vec<String>,
     /// CPU of the machine that was busy in the window, on average, in percent of all its cores.
     pub cpu_busy_pct: Option<f64>,
@@ -41,7 +41,7 @@ pub struct HostUse {
     /// kind are above. Empty in records that tell of these only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<HostGap>,
-    /// The reason why it was lost, if it was.
+    /// Why it was lost, if it was.
     pub lost: Option<String>,
 }
 

@@ -12,9 +12,9 @@ use crate::{HostUse, Moment, Trial};
 pub struct HostGap {
     /// The way in which it did.
     pub kind: HostGapKind,
-    /// Its beginning, in the window.
+    /// The beginning, in the window.
     pub from: Moment,
-    /// Its length in nanoseconds.
+    /// The length in nanoseconds.
     pub length_ns: u64,
     /// The host with servers at the other end of a link; none where this machine asked, and of other gaps. Which of the
     /// two ends was cut off is not known.
@@ -36,7 +36,7 @@ pub enum HostGapKind {
 }
 
 impl HostGap {
-    /// Its end.
+    /// The end.
     pub fn to(&self) -> Moment {
         self.from.plus_ns(self.length_ns)
     }

@@ -22,7 +22,7 @@ pub(crate) struct Inside {
 /// Something in a directory.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// Its name, which is UTF-8 or is not read.
+    /// The name, which is UTF-8 or is not read.
     pub(crate) name: OsString,
     pub(crate) kind: FileType,
     /// Permissions, as `stat` gives them.
@@ -159,12 +159,12 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Its bytes.
+    /// The bytes.
     pub(crate) fn bytes(self) -> impl Read + use<> {
         self.file
     }
 
-    /// Its content, read in pieces and by lines.
+    /// The content, read in pieces and by lines.
     pub(crate) fn lines(self) -> BufReader<impl Read> {
         BufReader::new(Lines { file: self.file, length: 0 })
     }

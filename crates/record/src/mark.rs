@@ -10,9 +10,9 @@ use crate::Moment;
 pub struct TimelineMark {
     /// Time at which it began.
     pub at: Moment,
-    /// Its length in nanoseconds; 0 for an instant.
+    /// The length in nanoseconds; 0 for an instant.
     pub length_ns: u64,
-    /// Its kind.
+    /// The kind.
     pub kind: MarkKind,
     /// The node it happened on; `generator` for the rig itself.
     pub node: String,

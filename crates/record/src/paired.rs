@@ -43,13 +43,13 @@ pub struct PairingAttempt {
     /// The axes of the denominator where they are others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub below_axes: Option<BTreeMap<String, String>>,
-    /// Its end.
+    /// The end.
     pub ending: AttemptEnding,
     /// Wall clock at its beginning, RFC 3339.
     pub started_at: String,
-    /// Its beginning.
+    /// The beginning.
     pub began: Moment,
-    /// Its end.
+    /// The end.
     pub ended: Moment,
     /// The half-width that was asked for, as a share.
     pub precision: f64,

@@ -17,7 +17,7 @@ pub struct PastResult {
     pub machine: String,
     /// The name of its study.
     pub study: String,
-    /// Its answer in one sentence.
+    /// The answer in one sentence.
     pub answer: String,
     /// The absolute path of its record.
     pub record: String,
@@ -27,7 +27,7 @@ pub struct PastResult {
     /// Why it is no whole result; none for one that is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<PastMark>,
-    /// Its figures.
+    /// The figures.
     pub figures: Vec<PastFigure>,
 }
 
@@ -40,7 +40,7 @@ pub struct ResultSubject {
     pub words: String,
 }
 
-/// The reason why a result is not a whole one.
+/// Why a result is not a whole one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PastMark {
@@ -48,7 +48,7 @@ pub enum PastMark {
     Smoke,
     /// It was interrupted.
     Interrupted,
-    /// Its end was not recorded.
+    /// The end was not recorded.
     Killed,
     /// It could not go on.
     Broken,
@@ -74,9 +74,9 @@ pub struct PastFigure {
     pub benchmark: String,
     /// The name of the metric.
     pub name: String,
-    /// Its unit; empty for a ratio.
+    /// The unit; empty for a ratio.
     pub unit: String,
-    /// Its value, which is finite.
+    /// The value, which is finite.
     pub value: f64,
     /// The lower bound of its interval, where there is one.
     pub low: Option<f64>,

@@ -75,7 +75,7 @@ impl RecordReader {
         &self.directory
     }
 
-    /// Its first page.
+    /// The first page.
     pub fn header(&self) -> &RecordHeader {
         &self.header
     }

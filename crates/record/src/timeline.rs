@@ -23,7 +23,7 @@ pub struct TimedAction {
     pub ended: Option<Moment>,
     /// How late it may begin after it is possible, in nanoseconds.
     pub limit_ns: u64,
-    /// The reason why it was left out, where the study lets it be: there was nobody to do it to.
+    /// Why it was left out, where the study lets it be: there was nobody to do it to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
 }

@@ -32,13 +32,13 @@ pub struct Trial {
     pub scenario: String,
     /// The point on the scenario's axes, axis → value as written in the study.
     pub axes: BTreeMap<String, String>,
-    /// Its end, which decides whether its figures count.
+    /// The end, which decides whether its figures count.
     pub ending: AttemptEnding,
     /// Wall clock at its beginning, RFC 3339.
     pub started_at: String,
-    /// Its beginning on the run's clock.
+    /// The beginning on the run's clock.
     pub began: Moment,
-    /// Its end on the run's clock, clean-up included.
+    /// The end on the run's clock, clean-up included.
     pub ended: Moment,
     /// The part that counts; none when it never opened.
     pub window: Option<MeasuredWindow>,
@@ -66,7 +66,7 @@ pub struct Trial {
     /// not known, because something had not ended when the window closed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub at_least: BTreeMap<String, BTreeSet<String>>,
-    /// Its slow transactions by cause, where that was asked for.
+    /// The slow transactions by cause, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tail: Option<SlowTransactions>,
     /// Anomalies in its clients' history: the smallest witness of each.
@@ -251,7 +251,7 @@ pub struct StatementResult {
     pub script: String,
     /// Line of the script, from 1.
     pub line: u32,
-    /// Its text, first line.
+    /// The text, first line.
     pub text: String,
     /// Executions whose failure ended the transaction.
     pub failures: u64,

@@ -85,7 +85,7 @@ impl RecordWriter {
         &self.directory
     }
 
-    /// Its first page.
+    /// The first page.
     pub fn header(&self) -> &RecordHeader {
         &self.header
     }

@@ -26,7 +26,7 @@ const CELLS_MAX: usize = 1200;
 pub struct BenchReport {
     /// The command that was run.
     pub command: String,
-    /// Its output, word for word.
+    /// The output, word for word.
     pub words: String,
     /// The load, as pgbench calls it: `<builtin: select only>`.
     pub what: String,

@@ -8,15 +8,15 @@ use crate::view::Table;
 /// A commit that was compared with the good one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BisectedStep {
-    /// Its place among the commits.
+    /// The place among the commits.
     pub commit: usize,
     /// The purpose of the step.
     pub kind: String,
-    /// Its verdict.
+    /// The verdict.
     pub verdict: String,
     /// Commit ÷ good: value, lower and upper bound.
     pub ratio: Option<[f64; 3]>,
-    /// Its duration, in seconds.
+    /// The duration, in seconds.
     pub seconds: f64,
     /// The directory of its record.
     pub record: String,

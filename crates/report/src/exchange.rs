@@ -70,7 +70,7 @@ pub struct MeasuredFigure {
     pub benchmark: String,
     /// Name of the metric: `throughput`, `tps`.
     pub name: String,
-    /// Its unit; empty of a ratio.
+    /// The unit; empty of a ratio.
     pub unit: String,
     /// The value.
     pub value: f64,

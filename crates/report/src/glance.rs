@@ -70,7 +70,7 @@ pub(crate) fn trial_label(study: &Study, trial: &Trial) -> String {
     label
 }
 
-/// The reason why an attempt does not count, in a word and in full; none if it counts.
+/// Why an attempt does not count, in a word and in full; none if it counts.
 pub(crate) fn not_counted(ending: &AttemptEnding) -> Option<(&'static str, &str)> {
     (*ending != AttemptEnding::Done).then(|| (ending.word(), ending.why()))
 }

@@ -24,7 +24,7 @@ pub struct FigureSeries {
     pub benchmark: String,
     /// Name of the metric.
     pub name: String,
-    /// Its unit; empty of a ratio.
+    /// The unit; empty of a ratio.
     pub unit: String,
     /// True if more is better.
     pub more_is_better: bool,

@@ -161,7 +161,7 @@ pub(crate) struct BenchPage {
     pub(crate) tiles: Vec<(String, String)>,
     /// A search, where the load was one.
     pub(crate) search: Option<SearchSection>,
-    /// The reason why there is no course over time; none if there is one.
+    /// Why there is no course over time; none if there is one.
     pub(crate) no_timeline: Option<&'static str>,
     /// True if there is a latency to draw.
     pub(crate) has_percentiles: bool,

@@ -19,7 +19,7 @@ pub struct SearchReport {
     pub goal: String,
     /// The quantile that is drawn: `p99`.
     pub quantile: String,
-    /// Its limit, in milliseconds.
+    /// The limit, in milliseconds.
     pub limit_ms: Option<f64>,
     /// The result, in words.
     pub words: String,
@@ -92,7 +92,7 @@ impl SearchAxis {
 pub struct SearchWindow {
     /// Load that was tried, in the unit of the axis.
     pub load: f64,
-    /// Its length.
+    /// The length.
     pub seconds: f64,
     /// True if it was one of the longer windows that confirm.
     pub confirms: bool,

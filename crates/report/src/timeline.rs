@@ -38,7 +38,7 @@ pub(crate) struct Timeline {
 /// One chart of a timeline.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Panel {
-    /// Its name, which also aligns panels between trials.
+    /// The name, which also aligns panels between trials.
     pub(crate) title: String,
     /// Unit of the y axis.
     pub(crate) unit: String,

@@ -82,7 +82,7 @@ pub(crate) struct ClaimRow {
     pub(crate) kind: String,
     pub(crate) published: String,
     pub(crate) here: String,
-    /// Its interval, `[1.27, 1.35]`.
+    /// The interval, `[1.27, 1.35]`.
     pub(crate) interval: String,
     /// Rounds, or trials, that it rests on.
     pub(crate) n: String,
@@ -90,7 +90,7 @@ pub(crate) struct ClaimRow {
     pub(crate) basis: String,
     /// A condition or a doubt that the study itself states.
     pub(crate) note: Marked,
-    /// The reason why it cannot be told, or what failed.
+    /// Why it cannot be told, or what failed.
     pub(crate) why: String,
     /// The plot, empty where there is nothing to plot.
     pub(crate) plot: String,
@@ -313,7 +313,7 @@ mod tests {
 #[derive(Debug)]
 pub(crate) struct WitnessBlock {
     pub(crate) title: String,
-    /// Its meaning, and the trial that showed it.
+    /// The meaning, and the trial that showed it.
     pub(crate) note: String,
     pub(crate) plot: String,
     pub(crate) transactions: Vec<String>,

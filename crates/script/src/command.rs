@@ -11,16 +11,16 @@ use crate::template::SqlTemplate;
 /// A command and where it stands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScriptCommand {
-    /// Its line in the file, counted from 1.
+    /// The line in the file, counted from 1.
     pub line: u32,
-    /// Its text as `-r` lists it: the first line of SQL (up to 127 bytes), all of a meta-command.
+    /// The text as `-r` lists it: the first line of SQL (up to 127 bytes), all of a meta-command.
     pub source: String,
     /// A meta-command's words as pgbench's `--debug` shows them, without the backslash: of `\set`
     /// the command and the variable, of `\if` the command alone. Empty for SQL.
     pub words: String,
     /// The notes on a history in the comments before SQL: [`crate::HistoryNote`] reads them.
     pub notes: Vec<String>,
-    /// Its kind.
+    /// The kind.
     pub kind: CommandKind,
 }
 

@@ -14,13 +14,13 @@ use crate::names::{VariableNames, VariableSlot, is_variable_name};
 pub enum HistoryNote {
     /// It appends an element to a list.
     Append { key: NoteOperand, value: NoteOperand },
-    /// Its row holds a list.
+    /// The row holds a list.
     List { key: NoteOperand },
     /// It writes a register.
     Write { key: NoteOperand, value: NoteOperand },
-    /// Its row holds the value of a register.
+    /// The row holds the value of a register.
     Register { key: NoteOperand },
-    /// Its row holds the balances of all accounts, as a list.
+    /// The row holds the balances of all accounts, as a list.
     Accounts {
         /// The sum that transfers do not change.
         total: NoteOperand,

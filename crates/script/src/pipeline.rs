@@ -35,7 +35,7 @@ pub enum Pipeline {
     On,
 }
 
-/// The reason why a command cannot run now, in pgbench's words.
+/// Why a command cannot run now, in pgbench's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum PipelineFault {

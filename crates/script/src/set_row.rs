@@ -29,7 +29,7 @@ pub struct SetRow {
 pub struct RowSource {
     /// What the file holds.
     pub kind: RowSourceKind,
-    /// Its path, from where the script's own path is counted.
+    /// The path, from where the script's own path is counted.
     pub path: String,
 }
 

@@ -15,7 +15,7 @@ pub enum SleepTime {
     Variable {
         /// The variable.
         slot: VariableSlot,
-        /// Its name, for messages.
+        /// The name, for messages.
         name: Box<str>,
         /// Number of microseconds in a unit.
         unit_us: i64,

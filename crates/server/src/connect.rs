@@ -16,7 +16,7 @@ use crate::dial::{BufferedSocket, ConnectRoute, DialAttempt, DialStep, RouteFail
 use crate::limits::{LimitReached, Limits};
 use crate::tls::TlsError;
 
-/// The reason why there is no session.
+/// Why there is no session.
 #[derive(Clone, Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum ConnectError {

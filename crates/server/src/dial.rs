@@ -45,7 +45,7 @@ pub struct DialAttempt {
     cancels: Option<BackendKey>,
     /// True if the socket is watched for becoming writable, which says that it is connected.
     pub awaits_writable: bool,
-    /// The reason why nothing more can be sent: the server's last messages before it hung up are read
+    /// Why nothing more can be sent: the server's last messages before it hung up are read
     /// first.
     unsent: Option<std::io::Error>,
     /// The witness that sees whether the server asks for our certificate, where it must.

@@ -50,7 +50,7 @@ pub mod metrics {
 /// One metric: what it is called and how to read it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Metric {
-    /// Its name in records, claims and files; snake case, the unit last where it has one.
+    /// The name in records, claims and files; snake case, the unit last where it has one.
     pub name: &'static str,
     /// Unit of its value; empty for a plain number or a ratio.
     pub unit: &'static str,
@@ -65,9 +65,9 @@ pub struct Metric {
     pub label: &'static str,
     /// Of a percentile, which one, 0 to 1.
     pub quantile: Option<f64>,
-    /// Its source.
+    /// The source.
     pub source: MetricOrigin,
-    /// Its definition, one line.
+    /// The definition, one line.
     pub says: &'static str,
 }
 

@@ -26,7 +26,7 @@ pub struct Claim {
     pub published: Option<f64>,
     /// Kind of the claim, which says if it must hold everywhere.
     pub kind: ClaimKind,
-    /// Its rank among the study's claims.
+    /// The rank among the study's claims.
     pub rank: ClaimRank,
     /// Of a control: the trials after which a study stops where it has not held by then; none for
     /// all that are planned.
@@ -120,7 +120,7 @@ impl ClaimSubject {
 }
 
 impl ClaimKind {
-    /// Its name in study.toml.
+    /// The name in study.toml.
     pub fn name(self) -> &'static str {
         match self {
             ClaimKind::Finding => "finding",

@@ -63,14 +63,14 @@ pub struct BucketedData {
 pub struct ScriptText {
     /// Name of the file in the study's folder.
     pub name: String,
-    /// Its text.
+    /// The text.
     pub text: String,
 }
 
 /// A script, a dump or a base backup outside a study's folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DataFile {
-    /// Its path.
+    /// The path.
     pub path: PathBuf,
     /// The seed of `random()` in a script, in millionths.
     pub seed: u32,

@@ -14,18 +14,18 @@ pub enum DiskKind {
     /// A file system of its own on which a power cut loses what was not synced: the file system
     /// shuts down without a flush, its journal is replayed at the next mount.
     CutFilesystem {
-        /// Its size, in bytes.
+        /// The size, in bytes.
         size_bytes: u64,
     },
     /// A block device of its own on which a power cut loses what was not flushed, sector by sector.
     CutBlock {
-        /// Its size, in bytes.
+        /// The size, in bytes.
         size_bytes: u64,
         /// Unit that is written whole or not at all, in bytes.
         sector_bytes: u32,
         /// True if it reports a flush without having done it.
         lying: bool,
-        /// Its file system.
+        /// The file system.
         file_system: FileSystem,
         /// The most bytes that a log of its writes and flushes may take; none where it keeps no log.
         log_bytes: Option<u64>,

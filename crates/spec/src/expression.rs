@@ -151,7 +151,7 @@ impl ClaimExpression {
         Some((index(numerator)?, index(denominator)?))
     }
 
-    /// Its value for each row of values, one for each reference in their order; NaN where it has
+    /// The value for each row of values, one for each reference in their order; NaN where it has
     /// none, as for a division by zero.
     pub fn evaluate<'r>(&self, rows: impl Iterator<Item = &'r [f64]>) -> Vec<f64> {
         let current: Arc<Mutex<Vec<f64>>> = Arc::default();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 /// A study's folder. A caller that may read files passes it in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StudyFolder {
-    /// Its name, which is the study's.
+    /// The name, which is the study's.
     pub name: String,
     /// File name → text; names are relative to the folder, with `/` between parts.
     pub files: BTreeMap<String, String>,

@@ -18,13 +18,13 @@ pub enum WordKind {
 /// A word of study.toml.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GlossaryWord {
-    /// Its kind.
+    /// The kind.
     pub kind: WordKind,
     /// The word.
     pub word: &'static str,
     /// The form in which it is written.
     pub form: &'static str,
-    /// Its meaning.
+    /// The meaning.
     pub says: &'static str,
 }
 

@@ -9,9 +9,9 @@ use crate::value::{KeyValue, Value, is_name};
 /// The network between two nodes of which one connects to the other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeLink {
-    /// Its name in the topology.
+    /// The name in the topology.
     pub name: String,
-    /// Its two ends. Of a cut in one direction the second is the far end.
+    /// The two ends. Of a cut in one direction the second is the far end.
     pub between: [String; 2],
     /// Time that a packet takes in each direction, in addition to its usual time; in microseconds.
     pub delay_us: u64,

@@ -19,7 +19,7 @@ use crate::value::{KeyValue, Value, is_name};
 pub struct MachineNode {
     /// True if it has a network namespace, with an address of its own.
     pub has_network: bool,
-    /// Its programs, in the order in which they are started.
+    /// The programs, in the order in which they are started.
     pub processes: Vec<MachineProgram>,
     /// The PostgreSQL server that one of its programs starts.
     pub server: Option<ManagedServer>,
@@ -38,13 +38,13 @@ pub struct MachineNode {
 /// A program of a machine.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MachineProgram {
-    /// Its name on the machine.
+    /// The name on the machine.
     pub name: String,
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// Its environment.
+    /// The environment.
     pub environment: VariableValues,
-    /// Its files by their names in its directory, with the texts of the study's.
+    /// The files by their names in its directory, with the texts of the study's.
     pub files: Vec<(String, ScriptText)>,
     /// The condition that holds once it has started.
     pub ready: Option<ReadyCondition>,
@@ -57,9 +57,9 @@ pub struct MachineProgram {
 /// A PostgreSQL server whose postmaster the rig does not start.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ManagedServer {
-    /// Its port on the machine's address.
+    /// The port on the machine's address.
     pub port: u16,
-    /// Its data directory, below the machine's disk where it has one of its own, or its directory.
+    /// The data directory, below the machine's disk where it has one of its own, or its directory.
     pub data: String,
     /// The superuser that the rig connects as; the password is `{servers.password}`.
     pub user: String,
@@ -95,7 +95,7 @@ impl MachineProgram {
 }
 
 impl MachineNode {
-    /// Its texts, in which nodes and what they have are named.
+    /// The texts, in which nodes and what they have are named.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         let processes = self.processes.iter();
         processes

@@ -33,13 +33,13 @@ pub use subscription::{
 /// One node of a topology.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TopologyNode {
-    /// Its name in the topology.
+    /// The name in the topology.
     pub name: String,
     /// The name that study.toml gives it: the same, unless `count` makes several of one.
     pub group: String,
-    /// Its kind.
+    /// The kind.
     pub kind: NodeKind,
-    /// Its settings: the study's, then the node's, then the variant's, the last one wins. Of a
+    /// The settings: the study's, then the node's, then the variant's, the last one wins. Of a
     /// pooler only its own.
     pub settings: Settings,
     /// Extensions to create in its database before the data are built.

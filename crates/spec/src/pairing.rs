@@ -63,7 +63,7 @@ pub(crate) fn check(claims: &[Claim], points: &[TrialPoint], problems: &Problems
     }
 }
 
-/// The reason why a value cannot be measured in pairs, and what to write instead.
+/// Why a value cannot be measured in pairs, and what to write instead.
 fn misfit(value: &ClaimExpression, points: &[TrialPoint]) -> Option<(String, &'static str)> {
     let shape = "pairs measure one figure of two points: tps('new/load') / tps('old/load')";
     let Some((above, below)) = value.ratio() else {
@@ -107,7 +107,7 @@ fn misfit(value: &ClaimExpression, points: &[TrialPoint]) -> Option<(String, &'s
 }
 
 impl TrialPoint {
-    /// The reason why its clients cannot take turns with another point's, as a predicate; none if
+    /// Why its clients cannot take turns with another point's, as a predicate; none if
     /// they can.
     pub fn unfit_for_pairs(&self) -> Option<&'static str> {
         let has_patience = |workload: &Workload| {

@@ -9,11 +9,11 @@ use crate::value::{Is, Table, Value, is_name};
 /// A part of a scenario's window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScenarioPhase {
-    /// Its name, unique in its scenario.
+    /// The name, unique in its scenario.
     pub name: String,
-    /// Its beginning, in milliseconds since the window opened.
+    /// The beginning, in milliseconds since the window opened.
     pub from_ms: u64,
-    /// Its length in milliseconds.
+    /// The length in milliseconds.
     pub length_ms: u64,
     /// The rate of the open-loop workloads in it, as a multiple of their own.
     pub rate_times: f64,
@@ -41,7 +41,7 @@ impl ScenarioPhase {
         }
     }
 
-    /// Its end, in milliseconds since the window opened.
+    /// The end, in milliseconds since the window opened.
     pub fn until_ms(&self) -> u64 {
         self.from_ms + self.length_ms
     }

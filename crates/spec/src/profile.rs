@@ -33,7 +33,7 @@ impl StudyProfile {
             .filter(move |profile| rests_on_source || *profile != StudyProfile::Published)
     }
 
-    /// Its name in study.toml and on the command line.
+    /// The name in study.toml and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             StudyProfile::Smoke => "smoke",

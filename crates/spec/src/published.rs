@@ -19,9 +19,9 @@ pub struct PublishedFigure {
     pub axes: String,
     /// The figure.
     pub value: f64,
-    /// Its unit, the catalogue's.
+    /// The unit, the catalogue's.
     pub unit: String,
-    /// Its source: the publication, and the place in it.
+    /// The source: the publication, and the place in it.
     pub source: String,
     /// Note for the reader.
     pub note: String,

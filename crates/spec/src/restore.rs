@@ -44,7 +44,7 @@ pub enum RestoreTimeline {
 }
 
 impl RestoreTarget {
-    /// Its word in study.toml.
+    /// The word in study.toml.
     pub fn word(self) -> &'static str {
         let row = TARGETS.iter().find(|(_, target)| *target == self);
         row.map(|(word, _)| *word).expect("each target has a row")

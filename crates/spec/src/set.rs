@@ -69,7 +69,7 @@ pub(crate) fn note(folder: &StudyFolder, left_out: usize) -> Option<String> {
     Some(format!("Set for this run, in the place of the study's own values: {lines}.{left_out}"))
 }
 
-/// The reason why a value cannot be set, and the text to write instead.
+/// Why a value cannot be set, and the text to write instead.
 type Refused = (String, Option<String>);
 
 /// Puts a value where `way` leads, from a table that is called `within`. What it replaces lends it

@@ -30,7 +30,7 @@ use crate::value;
 pub struct Study {
     /// The folder's name.
     pub name: String,
-    /// Its question.
+    /// The question.
     pub question: String,
     /// Notes to read before the figures, one paragraph each.
     pub notes: Vec<String>,
@@ -55,7 +55,7 @@ pub struct Study {
     pub twin: Option<TwinPoint>,
     /// Wording of its answer; without it, the first claim speaks.
     pub answer: Option<StudyAnswer>,
-    /// Its claims; the first one is the headline.
+    /// The claims; the first one is the headline.
     pub claims: Vec<Claim>,
     /// Statements of claims that only other profiles make about points that this one has. They are not judged
     /// here; they say what is expected of the points.

@@ -18,9 +18,9 @@ pub struct StudyTable {
     pub title: String,
     /// Note for the reader.
     pub note: String,
-    /// Its figures.
+    /// The figures.
     pub columns: Vec<TableColumn>,
-    /// Its rows.
+    /// The rows.
     pub rows: Vec<TableRow>,
     /// True if it answers the study's question: it stands before the claims.
     pub is_first: bool,
@@ -33,7 +33,7 @@ pub struct StudyTable {
 pub struct TableColumn {
     /// In words.
     pub says: String,
-    /// Its figure.
+    /// The figure.
     pub figure: ColumnFigure,
     /// The part of a trial whose metrics are meant; empty for those of the whole trial.
     pub of: String,
@@ -54,9 +54,9 @@ pub enum ColumnFigure {
     Rate(TrialCondition),
     /// The median of a metric over them.
     Median(&'static Metric),
-    /// Its largest value.
+    /// The largest value.
     Max(&'static Metric),
-    /// Its sum, and in how many of the trials it is above zero.
+    /// The sum, and in how many of the trials it is above zero.
     Sum(&'static Metric),
 }
 
@@ -81,7 +81,7 @@ pub struct TableRow {
     pub says: String,
     /// Indices of the points whose trials it speaks of.
     pub points: Vec<usize>,
-    /// Its values, by name.
+    /// The values, by name.
     pub values: BTreeMap<String, ClaimExpression>,
     /// The name of its fact; empty where it has none.
     pub fact: String,

@@ -16,9 +16,9 @@ use crate::value::{Is, KeyValue, Value, is_name};
 /// The topology of a trial.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Topology {
-    /// Its name in the study.
+    /// The name in the study.
     pub name: String,
-    /// Its nodes, in the order of the file.
+    /// The nodes, in the order of the file.
     pub nodes: Vec<TopologyNode>,
     /// The links between them that are not just the machine's own.
     pub links: Vec<NodeLink>,

@@ -15,11 +15,11 @@ use crate::value::{Is, Table, Value};
 /// One group of clients that do the same.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
-    /// Its name, unique in its scenario.
+    /// The name, unique in its scenario.
     pub name: String,
-    /// Its name in the report; empty for its name in the study.
+    /// The name in the report; empty for its name in the study.
     pub says: String,
-    /// Its scripts, one of which is drawn for each transaction.
+    /// The scripts, one of which is drawn for each transaction.
     pub scripts: Vec<ScriptShare>,
     /// Clients over all generator processes.
     pub clients: u32,
@@ -73,7 +73,7 @@ pub struct LedgerLayout {
 pub struct ScriptShare {
     /// Source of its text.
     pub source: ScriptSource,
-    /// Its share is its weight over the sum of weights.
+    /// The share is its weight over the sum of weights.
     pub weight: u32,
     /// Form of pgbench's language in which it is written.
     pub syntax: ScriptSyntax,
@@ -110,7 +110,7 @@ pub enum BuiltinWorkload {
 }
 
 impl BuiltinWorkload {
-    /// Its name; of pgbench's, as after its `-b`.
+    /// The name; of pgbench's, as after its `-b`.
     pub fn name(self) -> &'static str {
         match self {
             BuiltinWorkload::TpcbLike => "tpcb-like",
@@ -138,7 +138,7 @@ impl BuiltinWorkload {
 }
 
 impl ScriptShare {
-    /// Its text, and its name in messages: of a file its own, of a built-in script pgbench's
+    /// The text, and its name in messages: of a file its own, of a built-in script pgbench's
     /// description.
     pub fn text(&self) -> ScriptText {
         match &self.source {

@@ -43,7 +43,7 @@ pub enum ExpectationVerdict {
     CannotTell(UndecidedReason),
 }
 
-/// The reason why it cannot be told.
+/// Why it cannot be told.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum UndecidedReason {
     /// The interval reaches across a bound of what is expected.

@@ -30,11 +30,11 @@ pub struct LogInterval {
 pub struct HdrLog {
     /// Time at which it began, in seconds since 1970, if it says so.
     pub start_unix_s: Option<f64>,
-    /// Its intervals in the order of the file.
+    /// The intervals in the order of the file.
     pub intervals: Vec<LogInterval>,
 }
 
-/// The reason why a text is no HDR log.
+/// Why a text is no HDR log.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum LogError {

@@ -15,7 +15,7 @@ use hdrhistogram::serialization::{Deserializer, Serializer};
 use hdrhistogram::{Counter, Histogram};
 use thiserror::Error;
 
-/// The reason why a text is no histogram.
+/// Why a text is no histogram.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum DecodeError {

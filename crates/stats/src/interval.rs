@@ -47,7 +47,7 @@ pub enum IntervalMethod {
     Range,
 }
 
-/// The reason why there is no interval.
+/// Why there is no interval.
 #[derive(Clone, Copy, Debug, Error, PartialEq)]
 #[allow(missing_docs)]
 pub enum NoInterval {

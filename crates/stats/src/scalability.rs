@@ -38,7 +38,7 @@ impl ScalingEstimate {
     }
 }
 
-/// The reason why there is no curve.
+/// Why there is no curve.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq)]
 pub enum NoScalingCurve {
     /// Too few different loads.

@@ -37,7 +37,7 @@ pub enum LookSchedule {
     Any,
     /// At this one of so many that were planned beforehand at equal distances, from 1.
     Planned {
-        /// Its number.
+        /// The number.
         number: u32,
         /// How many were planned.
         of: u32,

@@ -98,7 +98,7 @@ pub struct WindowShift {
     pub seconds: f64,
 }
 
-/// The reason why a window is not steady. Times are seconds since it opened.
+/// Why a window is not steady. Times are seconds since it opened.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum UnsteadyReason {
     /// The level was another one from here on.

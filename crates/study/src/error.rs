@@ -13,7 +13,7 @@ pub use choice::ChoiceError;
 pub use search::SearchError;
 pub use sides::SidesError;
 
-/// The reason why a study could not be run. A single trial that breaks is no error of the run: it is
+/// Why a study could not be run. A single trial that breaks is no error of the run: it is
 /// recorded and the next one begins.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
@@ -176,7 +176,7 @@ impl From<site::Error> for Error {
     }
 }
 
-/// The reason why what a run would send could not be listed.
+/// Why what a run would send could not be listed.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum DryRunError {

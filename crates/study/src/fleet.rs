@@ -230,7 +230,7 @@ impl StudyHosts {
         })
     }
 
-    /// The reason why the order of time between clients on different hosts cannot be told, where the study asks for
+    /// Why the order of time between clients on different hosts cannot be told, where the study asks for
     /// it: clocks that are not known well enough. Before anything is run.
     pub(crate) fn clock_doubt(&self, study: &Study) -> Option<String> {
         let keeps = |point: &spec::TrialPoint| point.workloads.iter().any(|one| one.keeps_history);

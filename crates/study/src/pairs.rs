@@ -41,7 +41,7 @@ pub(crate) struct PairsOrder<'a> {
     pub(crate) program: &'a Path,
 }
 
-/// The reason why pairs were not measured to their end.
+/// Why pairs were not measured to their end.
 struct Failure {
     fault: FaultyParty,
     why: String,

@@ -72,7 +72,7 @@ pub(crate) enum TrialEnd {
 /// The facts that are known of a trial however it ends.
 #[derive(Default)]
 struct Seen {
-    /// Its load was begun.
+    /// The load was begun.
     has_begun: bool,
     /// Crashes that nothing explains, once its servers were asked.
     crashes: Option<UnaskedCrashes>,

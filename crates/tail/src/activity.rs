@@ -25,7 +25,7 @@ pub enum SamplingMethod {
 }
 
 impl SamplingMethod {
-    /// Its name in output.
+    /// The name in output.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -40,7 +40,7 @@ impl SamplingMethod {
 pub struct ActivitySamples {
     /// The way in which backends were sampled.
     pub source: SamplingMethod,
-    /// The reason why shared memory was not read, in half a sentence; empty if it was.
+    /// Why shared memory was not read, in half a sentence; empty if it was.
     pub refusal: String,
     /// Wait events by the number that entries give them.
     events: Vec<String>,
@@ -102,9 +102,9 @@ struct Entry {
 /// A backend at a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackendLook<'a> {
-    /// Its process id.
+    /// The process id.
     pub backend: i32,
-    /// Its wait event as `type:event`; empty if it waited for nothing.
+    /// The wait event as `type:event`; empty if it waited for nothing.
     pub event: &'a str,
     /// The kernel's account of it; none if it was not read.
     pub spent: Option<ProcessTimes>,
@@ -126,13 +126,13 @@ pub struct HeldLock {
 /// A holder of locks, without what differs between two sessions that do the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockHolder {
-    /// Its `backend_type`.
+    /// The `backend_type`.
     pub backend_type: String,
-    /// Its `application_name`.
+    /// The `application_name`.
     pub application: String,
-    /// Its `state`.
+    /// The `state`.
     pub state: String,
-    /// Its last statement, with `?` for numbers and strings, shortened.
+    /// The last statement, with `?` for numbers and strings, shortened.
     pub statement: String,
 }
 

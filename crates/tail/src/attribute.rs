@@ -19,9 +19,9 @@ use crate::{
 /// The load whose slow transactions are looked at.
 #[derive(Clone, Copy)]
 pub struct TailSource<'a> {
-    /// Its slowest transactions.
+    /// The slowest transactions.
     pub slowest: &'a SlowestTransactions,
-    /// Its successful transactions.
+    /// The successful transactions.
     pub count: u64,
     /// Latency at a quantile, in nanoseconds.
     pub latency_ns: &'a dyn Fn(f64) -> u64,

@@ -37,7 +37,7 @@ pub enum DelayCause {
 }
 
 impl DelayCause {
-    /// Its name in output.
+    /// The name in output.
     pub fn words(self) -> &'static str {
         match self {
             DelayCause::Lock => "lock",

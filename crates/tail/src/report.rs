@@ -20,7 +20,7 @@ pub struct SlowTransactions {
     pub seconds: f64,
     /// The way in which the server was sampled.
     pub source: SamplingMethod,
-    /// The reason why shared memory was not read, in half a sentence; empty if it was.
+    /// Why shared memory was not read, in half a sentence; empty if it was.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub refusal: String,
     /// Looks a second while they ran.

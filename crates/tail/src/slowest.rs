@@ -32,7 +32,7 @@ impl From<SlowTransaction> for Fields {
 }
 
 impl SlowTransaction {
-    /// Its latency, from the moment at which it should have started.
+    /// The latency, from the moment at which it should have started.
     pub fn latency_ns(&self) -> u64 {
         self.ended.saturating_sub(self.scheduled)
     }

@@ -116,9 +116,9 @@ pub enum SwallowedFlushes {
 pub enum DataPart {
     /// The data directory, without the parts that are elsewhere.
     Main,
-    /// Its WAL.
+    /// The WAL.
     Wal,
-    /// Its tablespaces, which are made with an empty location: directories below `pg_tblspc`.
+    /// The tablespaces, which are made with an empty location: directories below `pg_tblspc`.
     Tablespaces,
 }
 
@@ -132,7 +132,7 @@ impl DataPart {
         }
     }
 
-    /// Its directory in the data directory; of the data directory itself, the one on its disk.
+    /// The directory in the data directory; of the data directory itself, the one on its disk.
     pub fn directory(self) -> &'static str {
         match self {
             DataPart::Main => "data",
@@ -164,7 +164,7 @@ pub enum FileSystem {
 }
 
 impl FileSystem {
-    /// Its name for mount(8), and behind `mkfs.`.
+    /// The name for mount(8), and behind `mkfs.`.
     pub fn name(self) -> &'static str {
         match self {
             FileSystem::Ext4 | FileSystem::Ext4Writeback => "ext4",
@@ -173,7 +173,7 @@ impl FileSystem {
         }
     }
 
-    /// Its name for a reader: two that differ in how they are mounted have two names.
+    /// The name for a reader: two that differ in how they are mounted have two names.
     pub fn words(self) -> &'static str {
         match self {
             FileSystem::Ext4Writeback => "ext4-writeback",
@@ -210,7 +210,7 @@ pub enum RequestKind {
 }
 
 impl RequestKind {
-    /// Its name.
+    /// The name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -63,7 +63,7 @@ pub(crate) fn others<'t>(trials: impl Iterator<Item = &'t Trial>) -> Vec<Attempt
 /// Use of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttemptUse {
-    /// Its figures are the trial's.
+    /// The figures are the trial's.
     pub figures: bool,
     /// The reason, for people.
     pub why: &'static str,
@@ -106,7 +106,7 @@ pub fn uses(trials: &[Trial]) -> Vec<AttemptUse> {
     trials.iter().map(of).collect()
 }
 
-/// The reason why the figures of an attempt that did not come to its end count for nothing.
+/// Why the figures of an attempt that did not come to its end count for nothing.
 fn broken(ending: &AttemptEnding) -> &'static str {
     match ending {
         AttemptEnding::Interrupted(reason) => match reason.kind {

@@ -9,7 +9,7 @@ pub struct ClaimVerdict {
     pub says: String,
     /// Kind of the claim, which says if it must hold everywhere.
     pub kind: ClaimKind,
-    /// Its rank among the study's claims.
+    /// The rank among the study's claims.
     pub rank: ClaimRank,
     /// Range in which the value is expected, as text; empty for claims about every trial.
     pub expected: String,
@@ -26,7 +26,7 @@ pub struct ClaimVerdict {
     /// Verdict of the claim's own figures, were it the study's only claim about a value. Differs
     /// from the verdict if it does not survive the correction for several claims.
     pub alone: Verdict,
-    /// The reason why it cannot be told, or the trial that failed; empty if the figures say enough.
+    /// Why it cannot be told, or the trial that failed; empty if the figures say enough.
     pub why: String,
 }
 
@@ -105,7 +105,7 @@ impl ClaimVerdict {
         }
     }
 
-    /// Its kind, and how its verdict came about where the study has headlines.
+    /// The kind, and how its verdict came about where the study has headlines.
     pub fn label(&self) -> String {
         // Only a value is expected somewhere.
         let is_value = !self.expected.is_empty();

@@ -102,7 +102,7 @@ fn ground_words(ground: &[ServerDifference]) -> Option<String> {
     ))
 }
 
-/// The reason why nothing is said of a quotient near 1: identical servers may differ by as much here, and by
+/// Why nothing is said of a quotient near 1: identical servers may differ by as much here, and by
 /// more than the threshold.
 fn below_floor(
     comparison: &Comparison,
@@ -119,7 +119,7 @@ fn below_floor(
     })
 }
 
-/// The reason why nothing is said of throughput although its interval is clear: what was not seen may change it, or
+/// Why nothing is said of throughput although its interval is clear: what was not seen may change it, or
 /// something that was seen.
 fn not_excluded(
     comparison: &Comparison,

@@ -10,9 +10,9 @@ use crate::diff::DiffSide;
 pub struct RunCondition {
     /// Name of the condition: "scale", "PostgreSQL version", "shared_buffers of primary".
     pub what: String,
-    /// Its value in the first run.
+    /// The value in the first run.
     pub before: String,
-    /// Its value in the second run.
+    /// The value in the second run.
     pub after: String,
     /// The points of which it is true; empty for the whole run.
     pub points: Vec<String>,

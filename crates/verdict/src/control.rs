@@ -41,7 +41,7 @@ pub(crate) fn doubt(study: &Study, plan: &[PlannedTrial], verdicts: &mut [ClaimV
     }
 }
 
-/// The reason why a claim that rests on this control cannot be told.
+/// Why a claim that rests on this control cannot be told.
 fn why(says: &str, control: &ClaimVerdict) -> String {
     match control.verdict {
         Verdict::DoesNotHold => {

@@ -25,7 +25,7 @@ pub struct DiffSide<'r> {
     pub header: &'r RecordHeader,
     /// The study as it was run.
     pub study: &'r Study,
-    /// Its trials.
+    /// The trials.
     pub trials: &'r [Trial],
     /// What was measured in pairs.
     pub pairs: &'r [PairingAttempt],

@@ -150,7 +150,7 @@ struct Shown {
     supports: bool,
     /// Attempts that show the contrary, in words.
     refutes: Vec<String>,
-    /// The reason why the trial leaves it open, in words.
+    /// Why the trial leaves it open, in words.
     open: Option<String>,
 }
 
@@ -259,7 +259,7 @@ impl TrialQuestion<'_> {
         if is_true { AttemptAnswer::Yes } else { AttemptAnswer::No(figures) }
     }
 
-    /// The reason why nothing could have been lost in a trial: no row was promised, no transaction was
+    /// Why nothing could have been lost in a trial: no row was promised, no transaction was
     /// under way when the fault came, or there was no load in much of the window.
     fn nothing_to_lose(&self, trial: &Trial) -> Option<String> {
         // A trial without a ledger has no such figure; it is refused below for what it lacks.
@@ -285,7 +285,7 @@ impl TrialQuestion<'_> {
         })
     }
 
-    /// The reason why lower bounds of figures leave the condition open.
+    /// Why lower bounds of figures leave the condition open.
     fn open_words(&self, trial: &Trial, figures: &[MetricFigure]) -> String {
         let all = || self.condition.metrics().iter().zip(figures);
         let is_age = |(metric, figure): (&&Metric, &MetricFigure)| {
@@ -305,7 +305,7 @@ impl TrialQuestion<'_> {
         }
     }
 
-    /// The reason why a pause between what clients on several hosts heard shows nothing: the clocks of these hosts are
+    /// Why a pause between what clients on several hosts heard shows nothing: the clocks of these hosts are
     /// so far apart that the condition may have the other answer.
     fn owed_to_a_clock(
         &self,
@@ -332,7 +332,7 @@ impl TrialQuestion<'_> {
         })
     }
 
-    /// The reason why what was measured shows nothing: a host stood still, was cut off from a server or had a
+    /// Why what was measured shows nothing: a host stood still, was cut off from a server or had a
     /// full disk, so that without it the condition may have the other answer.
     fn owed_to_a_host(
         &self,
@@ -378,7 +378,7 @@ fn is_unjudged_for_a_host(metric: &Metric, figure: &MetricFigure) -> bool {
     figure.is_at_least && metric.name == metrics::HISTORY_UNJUDGED.name
 }
 
-/// The reason why a trial has no figure of a metric, as far as its hosts tell.
+/// Why a trial has no figure of a metric, as far as its hosts tell.
 fn missing(trial: &Trial, metric: &Metric) -> String {
     let is_history = metric.name == metrics::HISTORY_FORBIDDEN.name;
     match trial.unclocked_host().filter(|_| is_history) {
@@ -403,7 +403,7 @@ fn clients_doubt(trial: &Trial) -> String {
     }
 }
 
-/// The reason why a trial that came to its end shows nothing: clients gave up although nothing that they
+/// Why a trial that came to its end shows nothing: clients gave up although nothing that they
 /// were connected to was ended, or a server crashed.
 pub(crate) fn marred(study: &Study, trial: &Trial) -> Option<String> {
     // A trial in which nothing looked for crashes has no such figure: claims about crashes have no

@@ -22,7 +22,7 @@ pub enum HarmKind {
 /// Harm of one kind, over all trials of a run. Every attempt is asked, whatever its ending.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HarmCount {
-    /// Its kind.
+    /// The kind.
     pub kind: HarmKind,
     /// Transactions, of all these trials together: those that were lost, or those that an earlier primary
     /// acknowledged beside a later one.

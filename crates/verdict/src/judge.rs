@@ -62,7 +62,7 @@ impl StudyVerdicts {
 /// An attempt whose figures were left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiscardedAttempt {
-    /// Its trial's number.
+    /// The trial's number.
     pub number: usize,
     /// Number of the attempt at this trial, from 1.
     pub attempt: usize,

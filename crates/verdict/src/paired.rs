@@ -17,7 +17,7 @@ pub(crate) const CONFIDENCE: f64 = 0.95;
 /// A change within segments that is larger than this share matters.
 const THRESHOLD: f64 = 0.03;
 
-/// The reason why a quotient was not measured in pairs although its study asks for them: this machine has no
+/// Why a quotient was not measured in pairs although its study asks for them: this machine has no
 /// room for the servers of both points. None where pairs were tried, or are not there yet.
 pub(crate) fn missing(
     study: &Study,

@@ -11,9 +11,9 @@ use crate::value;
 pub struct FilledTable<'s> {
     /// The table.
     pub table: &'s StudyTable,
-    /// Its rows, those that the table made of points without a trial left out.
+    /// The rows, those that the table made of points without a trial left out.
     pub rows: Vec<&'s TableRow>,
-    /// Its cells, row by row.
+    /// The cells, row by row.
     pub cells: Vec<Vec<TableCell>>,
     /// Trials that it lists one by one, in the order of its rows.
     pub listed: Vec<ListedTrial<'s>>,
@@ -71,9 +71,9 @@ impl FilledTable<'_> {
 /// A trial that is listed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedTrial<'s> {
-    /// Its row.
+    /// The row.
     pub row: &'s TableRow,
-    /// Its number.
+    /// The number.
     pub number: usize,
     /// Figures of the table's columns, as far as the trial has them.
     pub figures: Vec<(&'static Metric, f64)>,

@@ -4,7 +4,7 @@
 /// An assumption, or something that no state shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProofLimit {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
     /// What it means for the answer.
     pub means: &'static str,

@@ -10,24 +10,24 @@ pub struct TableCatalogue {
 /// A table, view or materialised view.
 #[derive(Clone, Debug, Default)]
 pub struct CatalogueTable {
-    /// Its schema.
+    /// The schema.
     pub schema: String,
-    /// Its name.
+    /// The name.
     pub name: String,
     /// True if its name alone finds it by the search_path.
     pub is_visible: bool,
     /// Rows, as the server estimates them.
     pub rows: f64,
-    /// Its columns, in their order.
+    /// The columns, in their order.
     pub columns: Vec<CatalogueColumn>,
 }
 
 /// A column.
 #[derive(Clone, Debug, Default)]
 pub struct CatalogueColumn {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its type, as format_type writes it.
+    /// The type, as format_type writes it.
     pub data_type: String,
     /// True if the server gives it a value: a default, an identity, a generated column.
     pub has_default: bool,

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-/// The reason why no workload was made.
+/// Why no workload was made.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum WorkloadError {

@@ -34,9 +34,9 @@ pub enum WorkloadSource {
 /// A workload that is wanted.
 #[derive(Clone, Debug)]
 pub struct WorkloadRequest {
-    /// Its folder.
+    /// The folder.
     pub out: PathBuf,
-    /// Its source.
+    /// The source.
     pub source: WorkloadSource,
     /// The server that resolves names.
     pub like: Option<String>,

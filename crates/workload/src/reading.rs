@@ -27,9 +27,9 @@ struct WorkloadScript {
 /// A script that a load runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CoveredScript {
-    /// Its file.
+    /// The file.
     pub path: PathBuf,
-    /// Its share of the transactions is its weight over the sum of weights.
+    /// The share of the transactions is its weight over the sum of weights.
     pub weight: u64,
     /// The share of the time of all statements that the source saw, 0 to 1; none where the folder does not say.
     pub time_share: Option<f64>,

@@ -62,9 +62,9 @@ pub struct QueryText {
 pub struct TextLiteral {
     /// The `$n` that takes its place.
     pub parameter: u32,
-    /// Its first byte in the source.
+    /// The first byte in the source.
     pub start: usize,
-    /// Its value; none is NULL.
+    /// The value; none is NULL.
     pub value: Option<String>,
 }
 
@@ -81,7 +81,7 @@ pub enum TransactionWord {
     Savepoint,
 }
 
-/// The reason why a text could not be read. It has no part of the text, which may hold a secret.
+/// Why a text could not be read. It has no part of the text, which may hold a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
 pub enum UnreadableSql {
     /// The source has no text.

@@ -73,7 +73,7 @@ pub struct GroupedStatement {
 pub struct TextVariant {
     /// The normalised text.
     pub text: String,
-    /// Its calls.
+    /// The calls.
     pub calls: u64,
     /// The lists whose length is not known.
     pub squashed: Vec<u32>,

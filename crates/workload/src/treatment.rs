@@ -12,7 +12,7 @@ pub struct UtilityCommand {
     pub why: LeftOut,
 }
 
-/// The reason why a load leaves a statement out.
+/// Why a load leaves a statement out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 pub enum LeftOut {
     /// SET, DISCARD, LISTEN.
@@ -114,7 +114,7 @@ fn first_word(text: &str) -> String {
     bytes.map_or_else(|| "another command".to_owned(), str::to_uppercase)
 }
 
-/// The reason why a statement that calls this function is left out; nothing for one that is kept.
+/// Why a statement that calls this function is left out; nothing for one that is kept.
 pub(crate) fn of_function(name: &str) -> Option<LeftOut> {
     Some(match name {
         "pg_sleep" | "pg_sleep_for" | "pg_sleep_until" => LeftOut::Sleep,

@@ -22,9 +22,9 @@ use crate::outcome::TrialFacts;
 /// A state of a kept exploration that is recovered again.
 #[derive(Debug)]
 pub struct RecoveredState {
-    /// Its fate now, in words.
+    /// The fate now, in words.
     pub now: String,
-    /// Its fate when it was explored, and the writes that were lost in it.
+    /// The fate when it was explored, and the writes that were lost in it.
     pub then: Vec<String>,
     /// The image of each disk that was asked for: that of the data, and those of parts of them.
     pub images: Vec<PathBuf>,

@@ -194,7 +194,7 @@ impl ReadTable {
         format!("SELECT count(*) FROM ONLY {};", self.name)
     }
 
-    /// The reason why it cannot be read, if it cannot.
+    /// Why it cannot be read, if it cannot.
     fn unreadable(&self, client: &mut Client) -> Result<Option<String>, postgres::Error> {
         let by_index = if self.has_index { self.by_index() } else { String::new() };
         let both = format!("{BY_HEAP}{}{BY_INDEX}{by_index}", self.by_heap());

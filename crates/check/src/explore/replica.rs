@@ -204,7 +204,7 @@ impl Replica {
     }
 }
 
-/// Its disk is switched off: a node that is dropped leaves it to the end of the lab.
+/// The disk is switched off: a node that is dropped leaves it to the end of the lab.
 impl Drop for Replica {
     fn drop(&mut self) {
         if let Some(node) = self.node.server.node() {

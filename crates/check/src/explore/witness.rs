@@ -8,7 +8,7 @@ use crate::explore::{Explored, Seen};
 
 /// A state that fails, and the least that has to be lost for it.
 pub(super) struct MinimalLoss {
-    /// Its number in the plan.
+    /// The number in the plan.
     pub(super) number: usize,
     pub(super) state: DiskState,
     pub(super) fate: StateFate,

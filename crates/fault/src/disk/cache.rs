@@ -160,14 +160,14 @@ impl Block {
         u64::from(self.written.count_ones()) * SECTOR_BYTES as u64
     }
 
-    /// Its written sectors one by one.
+    /// The written sectors one by one.
     fn sectors(&self, number: u64) -> impl Iterator<Item = Piece<'_>> {
         let written =
             (0..BLOCK_BYTES / SECTOR_BYTES).filter(|place| self.written & 1 << place != 0);
         written.map(move |place| self.piece(number, place, 1))
     }
 
-    /// Its written sectors, joined where they follow each other.
+    /// The written sectors, joined where they follow each other.
     fn runs(&self, number: u64) -> impl Iterator<Item = Piece<'_>> {
         let mut place = 0;
         std::iter::from_fn(move || {

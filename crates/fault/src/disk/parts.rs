@@ -195,7 +195,7 @@ pub(crate) fn no_loop_device(source: io::Error) -> Error {
     }
 }
 
-/// The reason why the file system of a disk with this image is not mounted. The kernel reports a damaged
+/// Why the file system of a disk with this image is not mounted. The kernel reports a damaged
 /// superblock as EINVAL, a failed check as EUCLEAN or EBADMSG, and a damaged journal as EIO.
 pub(crate) fn not_mounted(
     kind: FileSystem,

@@ -32,9 +32,9 @@ pub struct RequestLog {
 /// The place of a file on a disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskFile {
-    /// Its path from the root of the disk's file system on.
+    /// The path from the root of the disk's file system on.
     pub path: PathBuf,
-    /// Its extents: first byte in the file, first byte on the disk, length in bytes.
+    /// The extents: first byte in the file, first byte on the disk, length in bytes.
     pub extents: Vec<(u64, u64, u64)>,
 }
 
@@ -132,7 +132,7 @@ impl FaultyDisk {
         self.directory.join("patch")
     }
 
-    /// Its directory.
+    /// The directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }

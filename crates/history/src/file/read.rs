@@ -76,7 +76,7 @@ struct Reader<'a> {
 /// Whether a file has its last line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// Its version has none.
+    /// The version has none.
     NotTold,
     Missing,
     There,

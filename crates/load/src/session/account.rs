@@ -20,9 +20,9 @@ use crate::{
 /// One client's account.
 #[derive(Debug)]
 pub(crate) struct Account {
-    /// Its part of the ledger, if there is one.
+    /// The part of the ledger, if there is one.
     pub(super) chained: Option<ClientLedger>,
-    /// Its part of the history, if there is one.
+    /// The part of the history, if there is one.
     pub(super) diary: Option<Diary>,
     /// The transaction under way.
     open: Option<Open>,

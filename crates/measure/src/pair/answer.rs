@@ -107,9 +107,9 @@ impl RatioClaim {
 /// A condition under which a figure answers the question.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StopCondition {
-    /// Its interval is narrow beside its distance from 1.
+    /// The interval is narrow beside its distance from 1.
     Resolved,
-    /// Its interval leaves out this ratio.
+    /// The interval leaves out this ratio.
     Excludes(f64),
 }
 

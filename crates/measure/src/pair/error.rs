@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// The reason why a comparison could not be made.
+/// Why a comparison could not be made.
 #[derive(Debug, Error)]
 #[allow(missing_docs)]
 pub enum PairError {

@@ -37,7 +37,7 @@ pub struct SideObservation {
     pub used: BTreeMap<ComparedMetric, f64>,
     /// The activity of its servers besides the load.
     pub background: SideBackgroundWork,
-    /// Its standstills, without the seconds in which it worked.
+    /// The standstills, without the seconds in which it worked.
     pub standstills: SideStandstills,
 }
 
@@ -46,7 +46,7 @@ pub struct SideObservation {
 pub struct WorkloadObservation {
     /// Transactions that ended well.
     pub transactions: u64,
-    /// Its clients; 0 where its cycles are not known.
+    /// The clients; 0 where its cycles are not known.
     pub clients: u32,
     /// Cycles of its clients, in a closed loop.
     pub cycles: BlockCycles,
@@ -212,7 +212,7 @@ pub struct BlockOctet {
 /// Observations from one restart to the next: the unit of observation.
 #[derive(Clone, Debug, Default)]
 pub struct RestartSegment {
-    /// Its first octet, its third and so on, and the others: what both have in common is lasting.
+    /// The first octet, its third and so on, and the others: what both have in common is lasting.
     pub parts: [BlockOctet; 2],
     /// Number of octets, or of quads of single turns.
     pub octets: usize,

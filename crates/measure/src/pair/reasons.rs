@@ -267,7 +267,7 @@ fn new_features(
 }
 
 impl ReasonSearch<'_> {
-    /// The reason why a script is slower; none where no statement of it can be explained on both sides.
+    /// Why a script is slower; none where no statement of it can be explained on both sides.
     fn reason(&mut self, script: &LoadScript, seed: u64) -> Option<SlowdownReason> {
         let began = Instant::now();
         let mut worst: Option<SlowestDraw> = None;

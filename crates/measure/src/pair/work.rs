@@ -18,7 +18,7 @@ pub(crate) struct ExcludedScript {
 }
 
 impl ExcludedScript {
-    /// Its entry in the record.
+    /// The entry in the record.
     pub(crate) fn shown(&self, weights: f64) -> StatementComparison {
         let once = StatementTimes {
             executions: [u64::from(self.a_ms.is_some()); 2],
@@ -78,7 +78,7 @@ const VOLATILE: [(&str, &str); 24] = [
     ("pg_stat_", "statistics"),
 ];
 
-/// The reason why a text does not give the same twice; none where nothing in it says so.
+/// Why a text does not give the same twice; none where nothing in it says so.
 pub(crate) fn varying(text: &str) -> Option<&'static str> {
     let text = text.to_lowercase();
     let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));

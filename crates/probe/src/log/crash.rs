@@ -13,9 +13,9 @@ pub struct CrashSign {
     pub at: Moment,
     /// The server.
     pub node: String,
-    /// Its kind.
+    /// The kind.
     pub kind: CrashKind,
-    /// Its words.
+    /// The words.
     pub text: String,
 }
 

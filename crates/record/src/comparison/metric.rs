@@ -78,7 +78,7 @@ impl ComparedMetric {
         }
     }
 
-    /// Its name in files: `throughput`, `p99`.
+    /// The name in files: `throughput`, `p99`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

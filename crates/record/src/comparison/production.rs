@@ -23,9 +23,9 @@ pub struct GivenOfProduction {
 pub struct ChangedSetting {
     /// The setting.
     pub name: String,
-    /// Its value in production.
+    /// The value in production.
     pub there: String,
-    /// Its value here; none where it is left out.
+    /// The value here; none where it is left out.
     pub here: Option<String>,
     /// The reason, in a few words.
     pub why: String,

@@ -15,7 +15,7 @@ pub enum VerdictReservation {
     WorkLeft {
         /// The side: 0 for A.
         side: usize,
-        /// Its work.
+        /// The work.
         left: WorkLeft,
     },
 }
@@ -159,7 +159,7 @@ pub struct WorkLeft {
 }
 
 impl WorkLeft {
-    /// Its speed if it did that work in its own turns, and the other side were not kept from its own by it.
+    /// The speed if it did that work in its own turns, and the other side were not kept from its own by it.
     fn speed(self) -> f64 {
         let tidied = if self.tidy_s > 0.0 { 1.0 + self.tidy_s / self.worked_s } else { 1.0 };
         (1.0 - self.cpu).powi(2) / tidied

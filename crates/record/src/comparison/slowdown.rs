@@ -40,7 +40,7 @@ pub struct ExecutedPlan {
 pub struct PlanNode {
     /// Nodes above it.
     pub depth: u32,
-    /// Its type, its index and its table, such as `Index Scan using t_pkey on t`.
+    /// The type, its index and its table, such as `Index Scan using t_pkey on t`.
     pub node: String,
     /// Rows that the planner expects of each execution of the node.
     pub expected_rows: f64,

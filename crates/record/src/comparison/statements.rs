@@ -55,9 +55,9 @@ impl StatementVerdict {
 pub struct StatementComparison {
     /// The script's name.
     pub script: String,
-    /// Its share of all calls, 0 to 1: its weight.
+    /// The share of all calls, 0 to 1: its weight.
     pub calls: f64,
-    /// Its share of the clients' time on A, 0 to 1.
+    /// The share of the clients' time on A, 0 to 1.
     pub time: f64,
     /// The share of production's time that its statement takes there, 0 to 1; none where nothing is known of a
     /// production.

@@ -118,7 +118,7 @@ impl ClientRows<'_> {
         holes
     }
 
-    /// The reason why an acknowledged transaction is not there.
+    /// Why an acknowledged transaction is not there.
     fn lacks(&self, seq: u64, wrote: LedgerWrite) -> String {
         let mut words = Vec::new();
         if wrote.insert > 0 && self.is_inserted(seq) == Some(false) {

@@ -55,7 +55,7 @@ pub enum LedgerKnowledge {
     /// The connection was lost while the server had something to answer, or the rig itself cancelled
     /// or abandoned the transaction.
     Unknown,
-    /// Its server, and whether commits wait for a standby there.
+    /// The server, and whether commits wait for a standby there.
     Looked(ServerLook),
     /// The server that gives the answer that the next entry notes, as scripts said it until format 3.
     Given(AcknowledgingServer),

@@ -37,7 +37,7 @@ pub struct Ledger {
     whole: BTreeSet<u32>,
     /// The clients that it is about, where that is known: of one that no file tells of nothing is known.
     expected: Option<Range<u32>>,
-    /// Its files do not say which clients are done: they are taken for whole.
+    /// The files do not say which clients are done: they are taken for whole.
     has_no_ends: bool,
 }
 
@@ -48,7 +48,7 @@ pub struct LedgerTransaction {
     pub intended: Moment,
     /// Time at which the client heard of its end; without an outcome, the moment of the intent.
     pub ended: Moment,
-    /// Its outcome.
+    /// The outcome.
     pub outcome: LedgerOutcome,
     /// The value that it wrote.
     pub chain: i64,

@@ -6,17 +6,17 @@ use std::net::{IpAddr, SocketAddr};
 /// A server that acknowledges, from one start to its end, as it says itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AcknowledgingServer {
-    /// Its database system identifier, which only servers share whose data descend from the same initdb; 0 in
+    /// The database system identifier, which only servers share whose data descend from the same initdb; 0 in
     /// ledgers of format 3.
     pub cluster: i64,
     /// When its postmaster started, in microseconds since 1970: no two servers have started in the same one. In
     /// ledgers of format 3, the number that a script gave it.
     pub server: i64,
-    /// Its timeline.
+    /// The timeline.
     pub timeline: i64,
     /// The address at which clients reach it; none for a Unix socket.
     pub address: Option<IpAddr>,
-    /// Its port; 0 in ledgers of format 3.
+    /// The port; 0 in ledgers of format 3.
     pub port: u16,
 }
 

@@ -57,7 +57,7 @@ pub struct RestoredFindings {
 /// A transaction that may be there, and may not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UndecidedTransaction {
-    /// Its client and its number.
+    /// The client and its number.
     pub of: ReadRow,
     /// Time at which it was about to be sent.
     pub intended: Moment,

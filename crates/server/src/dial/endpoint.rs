@@ -57,7 +57,7 @@ impl ServerEndpoint {
         addresses.into_iter().map(endpoint).collect()
     }
 
-    /// The reason why there is no address, in libpq's words.
+    /// Why there is no address, in libpq's words.
     pub fn unresolved(&self) -> Option<&str> {
         match &self.address {
             Address::Unresolved(why) => Some(why),

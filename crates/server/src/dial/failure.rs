@@ -1,9 +1,9 @@
-//! The reason why no server of a route let a client in.
+//! Why no server of a route let a client in.
 
 use wire::SqlState;
 use wire::startup::{ConnectionLimit, Login, StartupError};
 
-/// The reason why no server of a route let a client in.
+/// Why no server of a route let a client in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RouteFailure {
     /// Every attempt and why it failed, in libpq's words.

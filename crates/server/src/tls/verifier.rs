@@ -79,7 +79,7 @@ impl Verifier {
                     .build(),
             ),
         };
-        // The reason why the last chain of good signatures was refused, which webpki does not pass on.
+        // Why the last chain of good signatures was refused, which webpki does not pass on.
         let (refusal, found) = (RefCell::new(None), RefCell::new(None));
         let check =
             |path: &VerifiedPath<'_>| match check_path(authorities, path, now, lists.as_deref()) {

@@ -4,7 +4,7 @@ use crate::fields::Fields;
 use crate::folder::StudyFolder;
 use crate::node::{KindWord, NodeKind, to};
 
-/// Its word in study.toml.
+/// The word in study.toml.
 pub(super) const WORD: KindWord = KindWord {
     name: "guard",
     form: "nodes.watcher = { kind = \"guard\", to = \"primary\" }",

@@ -6,7 +6,7 @@ use crate::fields::Fields;
 use crate::folder::StudyFolder;
 use crate::node::{KindWord, NodeKind, to};
 
-/// Its word in study.toml.
+/// The word in study.toml.
 pub(super) const WORD: KindWord = KindWord {
     name: "pgbouncer",
     form: "nodes.front = { kind = \"pgbouncer\", to = \"primary\", pool = 16 }",

@@ -6,7 +6,7 @@ use crate::node::{COUNT_MAX, KindWord, NodeKind};
 use crate::problem::Problems;
 use crate::value::{Is, Value};
 
-/// Its word in study.toml.
+/// The word in study.toml.
 pub(super) const WORD: KindWord = KindWord {
     name: "postgres",
     form: "nodes.standby1 = { of = \"primary\", sync = 1 }",
@@ -26,7 +26,7 @@ pub enum PostgresRole {
     Standby {
         /// The server that it follows.
         of: String,
-        /// Its priority among the synchronous standbys, 1 first; none if it is asynchronous.
+        /// The priority among the synchronous standbys, 1 first; none if it is asynchronous.
         sync: Option<u32>,
     },
 }

@@ -1,6 +1,6 @@
 //! The error of a choice of two points.
 
-/// The reason why it is not clear which points are meant, or why they cannot be compared.
+/// Why it is not clear which points are meant, or why they cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum ChoiceError {

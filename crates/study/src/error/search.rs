@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// The reason why schedules cannot be searched.
+/// Why schedules cannot be searched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum SearchError {

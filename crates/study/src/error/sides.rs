@@ -2,7 +2,7 @@
 
 use crate::fit::misfit::PointMisfit;
 
-/// The reason why two sides cannot be compared.
+/// Why two sides cannot be compared.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum SidesError {
@@ -35,7 +35,7 @@ pub enum SidesError {
     SameSetting {
         side: &'static str,
         name: String,
-        /// Its value on both sides, in the server's form.
+        /// The value on both sides, in the server's form.
         value: String,
     },
     #[error(
@@ -44,7 +44,7 @@ pub enum SidesError {
     DefaultSetting {
         side: &'static str,
         name: String,
-        /// Its value, in the server's form.
+        /// The value, in the server's form.
         value: String,
         version: String,
     },

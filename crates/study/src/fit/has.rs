@@ -16,7 +16,7 @@ use crate::fit::busyness;
 pub struct MachineResources {
     /// Memory that can be used without swapping, in bytes.
     pub memory_bytes: u64,
-    /// Its huge pages.
+    /// The huge pages.
     pub huge_pages: HugePages,
     /// How many times as long the rig's own work takes as on the idle machine, because others compute; at least 1.
     pub slowdown: f64,
@@ -48,13 +48,13 @@ pub enum HasServers {
 /// Resources of a host for the servers that are placed on it.
 #[derive(Clone, Debug)]
 pub struct HostHas {
-    /// Its name in the inventory.
+    /// The name in the inventory.
     pub name: String,
     /// The nodes that are placed on it.
     pub nodes: Vec<String>,
-    /// Its PostgreSQL.
+    /// The PostgreSQL.
     pub installation: Installation,
-    /// Its memory, disk and programs.
+    /// The memory, disk and programs.
     pub resources: Resources,
 }
 
@@ -67,14 +67,14 @@ pub struct OutsideServer {
     pub by_tcp: bool,
     /// Extensions that its database has.
     pub extensions: Vec<String>,
-    /// Its settings, by name.
+    /// The settings, by name.
     pub settings: BTreeMap<String, CurrentSetting>,
 }
 
 /// A setting as `pg_settings` has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CurrentSetting {
-    /// Its value, in the unit.
+    /// The value, in the unit.
     pub value: String,
     /// The unit, such as `8kB` or `ms`; empty for none.
     pub unit: String,

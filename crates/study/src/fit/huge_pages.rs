@@ -44,7 +44,7 @@ pub(crate) fn misfit<'p>(
     })
 }
 
-/// The reason why of servers that stand at once some would get huge pages and others not; none where all or none do.
+/// Why of servers that stand at once some would get huge pages and others not; none where all or none do.
 /// A server takes them if it finds enough (`huge_pages = try`, the default), so that the one that starts first would
 /// be the faster one.
 pub(crate) fn uneven<'p>(

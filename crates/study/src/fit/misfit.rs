@@ -1,6 +1,6 @@
 //! Reasons why a point cannot run here.
 
-/// The reason why a point cannot run here.
+/// Why a point cannot run here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PointMisfit {
     /// The scarce resource; of several misfits of one resource the largest is reported.

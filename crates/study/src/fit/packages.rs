@@ -13,7 +13,7 @@ pub(crate) fn ask<'a>(points: impl Iterator<Item = &'a TrialPoint>) {
     wrong(points.flat_map(names).collect());
 }
 
-/// The reason why the packages of a point's machines cannot be had.
+/// Why the packages of a point's machines cannot be had.
 pub(crate) fn misfit(point: &TrialPoint) -> Option<PointMisfit> {
     let (error, hint) = wrong(names(point))?;
     Some(PointMisfit {

@@ -39,7 +39,7 @@ pub struct Preflight {
 pub struct PointPair {
     /// Both, numerator first.
     pub name: String,
-    /// The reason why they cannot take turns here, so that whole trials are compared; none if they
+    /// Why they cannot take turns here, so that whole trials are compared; none if they
     /// can.
     pub misfit: Option<String>,
     /// The rounds of whole trials that both have, for a verdict where they cannot take turns.
@@ -105,7 +105,7 @@ impl Preflight {
         Preflight { estimate: cost, trials: count, needs, misfits, pairs, refused, huge_pages }
     }
 
-    /// The reason why a point cannot run, in one line; none if it can.
+    /// Why a point cannot run, in one line; none if it can.
     pub fn reason(&self, point: usize) -> Option<String> {
         let (_, misfits) = self.misfits.iter().find(|(index, _)| *index == point)?;
         let one = |misfit: &PointMisfit| format!("needs {}, has {}", misfit.needs, misfit.has);
@@ -126,7 +126,7 @@ impl Preflight {
     }
 }
 
-/// The reason why the sites do not fit on the disk, or on that of the host that lacks most; none where they do.
+/// Why the sites do not fit on the disk, or on that of the host that lacks most; none where they do.
 fn disks_misfit(
     study: &Study,
     trials: &[ScheduledTrial],
@@ -249,7 +249,7 @@ fn needs(
     needs
 }
 
-/// The reason why the servers of both points do not fit beside each other; none where they do.
+/// Why the servers of both points do not fit beside each other; none where they do.
 pub(crate) fn pairs_misfit(
     study: &Study,
     pairing: &Pairing,

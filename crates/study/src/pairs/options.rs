@@ -28,7 +28,7 @@ pub struct ComparedLoad {
     pub words: String,
 }
 
-/// Its workload is pgbench's options.
+/// The workload is pgbench's options.
 const STUDY: &str = r#"
 question = "Is B faster than A?"
 [variants.A]

@@ -119,7 +119,7 @@ impl Run<'_> {
         Ok(measured)
     }
 
-    /// The reason why two points cannot be measured in pairs here.
+    /// Why two points cannot be measured in pairs here.
     fn pairs_misfit(&self, platform: &Platform, pairing: &Pairing) -> Option<String> {
         if platform.labs().is_none() {
             return Some("pairs need servers of pgrig's own".to_owned());

@@ -58,7 +58,7 @@ pub enum SearchEvent<'a> {
     /// A trial begins.
     Asks {
         experiment: &'a ScheduleTrial,
-        /// Its schedule in words.
+        /// The schedule in words.
         words: &'a str,
     },
     /// A trial is over.

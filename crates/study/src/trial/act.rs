@@ -67,7 +67,7 @@ impl Work {
     }
 }
 
-/// The reason why an action had no effect: the trial does not count then.
+/// Why an action had no effect: the trial does not count then.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ActError {
     #[error(transparent)]

@@ -154,7 +154,7 @@ pub(crate) fn is_sound(order: &TrialOrder<'_>, site: &mut Site, metered: &Window
         })
 }
 
-/// The reason why a check could not be made, from any room.
+/// Why a check could not be made, from any room.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Why(#[source] Box<dyn Error + Send + Sync>);

@@ -65,7 +65,7 @@ impl StateQuestion {
         is_true
     }
 
-    /// The reason why an action did not begin for which the state was waited.
+    /// Why an action did not begin for which the state was waited.
     pub(crate) fn not_within(&self, within: Duration) -> String {
         format!(
             "{} within {:.1} s; when last asked, {}",

@@ -1,4 +1,4 @@
-//! The reason why a trial broke, before it becomes an ending.
+//! Why a trial broke, before it becomes an ending.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -7,7 +7,7 @@ use record::{EndingReason, FaultyParty};
 
 use crate::trial::blame;
 
-/// The reason why a trial broke.
+/// Why a trial broke.
 pub(crate) enum TrialFailure {
     /// In one way or another.
     Somehow(EndingReason<FaultyParty>),

@@ -18,7 +18,7 @@ pub(crate) fn limits_ns(at_ms: &[u64], window_ms: u64) -> Vec<u64> {
     (0..at_ms.len()).map(limit).collect()
 }
 
-/// The reason why a schedule is not the study's: its first late action, and the one that it waited for.
+/// Why a schedule is not the study's: its first late action, and the one that it waited for.
 pub(crate) fn late(actions: &[TimedAction]) -> Option<String> {
     let (index, late) = actions.iter().enumerate().find(|(_, action)| action.is_late())?;
     let (by, limit) = (late.late_ns()? as f64 / 1e9, late.limit_ns as f64 / 1e9);

@@ -8,7 +8,7 @@ use spec::{Metric, metrics};
 /// Fate of servers that lost their power.
 pub(crate) struct PowerlessServers {
     pub(crate) recovered: Vec<Recovered>,
-    /// The reason why a check could not read what it looked at.
+    /// Why a check could not read what it looked at.
     pub(crate) unreadable: Option<String>,
 }
 

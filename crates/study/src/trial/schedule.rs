@@ -107,7 +107,7 @@ struct Line<'l, 'scope, 'env> {
 
 /// An action that goes on in a thread of its own.
 struct GoesOn<'scope> {
-    /// Its number in the order of the moments.
+    /// The number in the order of the moments.
     number: usize,
     action: Action,
     was_down: bool,
@@ -219,7 +219,7 @@ impl Line<'_, '_, '_> {
         self.metered.actions[number].skipped = Some(why);
     }
 
-    /// The reason why an action that may be left out has nothing to do: what it ends does not last, or its node is down
+    /// Why an action that may be left out has nothing to do: what it ends does not last, or its node is down
     /// or busy with another one.
     fn is_idle(&self, action: &Action) -> Option<&'static str> {
         let name = action.target();

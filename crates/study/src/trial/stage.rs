@@ -19,7 +19,7 @@ pub enum LoadStage {
     Measuring {
         /// Since the window opened.
         seconds: f64,
-        /// Its length.
+        /// The length.
         of_s: f64,
         /// Transactions a second in the last second.
         tps: f64,

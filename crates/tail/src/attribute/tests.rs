@@ -26,7 +26,7 @@ type Phase = (i32, u64, u64, &'static str);
 /// A backend as the kernel and shared memory show it.
 struct Kernel {
     backend: i32,
-    /// Its next phase.
+    /// The next phase.
     next: usize,
     /// The end of the phase before.
     since: u64,

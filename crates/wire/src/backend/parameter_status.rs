@@ -8,7 +8,7 @@ use crate::cursor::Cursor;
 pub struct ParameterStatus<'a> {
     /// The setting, such as `server_version`.
     pub name: &'a [u8],
-    /// Its value.
+    /// The value.
     pub value: &'a [u8],
 }
 

@@ -34,13 +34,13 @@ impl<'a> RowDescription<'a> {
 /// One column of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResultField<'a> {
-    /// Its name, in the client encoding.
+    /// The name, in the client encoding.
     pub name: &'a [u8],
     /// The table it comes from, or 0.
     pub table_oid: u32,
     /// The number of the column in that table, or 0.
     pub column: i16,
-    /// Its type.
+    /// The type.
     pub type_oid: u32,
     /// The type's size in bytes; negative where it varies.
     pub type_size: i16,

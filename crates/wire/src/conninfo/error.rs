@@ -27,7 +27,7 @@ pub enum ConninfoError {
     )]
     AfterBracket {
         character: char,
-        /// Its position, in bytes from 1.
+        /// The position, in bytes from 1.
         position: usize,
         uri: String,
     },

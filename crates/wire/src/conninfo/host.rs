@@ -13,7 +13,7 @@ const SOCKET_PATH_LIMIT: usize = 107;
 /// One server to try.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConninfoHost {
-    /// Its address.
+    /// The address.
     pub address: HostAddress,
     /// The TCP port, or the number in the socket's name.
     pub port: u16,
@@ -33,10 +33,10 @@ pub enum HostAddress {
     },
     /// A host on the network.
     Tcp {
-        /// Its name, to look up and to check the certificate against; empty if only an address is
+        /// The name, to look up and to check the certificate against; empty if only an address is
         /// known.
         host: String,
-        /// Its address, which makes looking up needless.
+        /// The address, which makes looking up needless.
         hostaddr: Option<String>,
     },
 }

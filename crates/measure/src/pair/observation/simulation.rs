@@ -15,7 +15,7 @@ const OCTETS: usize = 8;
 const WARM_BLOCKS: usize = 10;
 const MEAN_MS: f64 = 10.0;
 
-/// The reason why transactions take longer than usual, and for how long.
+/// Why transactions take longer than usual, and for how long.
 #[derive(Clone, Copy, Debug)]
 enum Standstill {
     None,
