@@ -40,6 +40,7 @@ pub(crate) fn check(site: &mut Site, before: &TrialFacts<'_>) -> Result<CheckOut
     for (node, complaints) in found {
         let corruptions = complaints.len() as f64;
         outcome.set(&metrics::AMCHECK_CORRUPTIONS, &node.name, corruptions);
+        // A sum begins with the first server.
         sum = Some(sum.unwrap_or(0.0) + corruptions);
         for complaint in complaints.iter().take(SHOWN_MAX) {
             outcome.note(format!("{PROGRAM} on {}: {complaint}", node.name));

@@ -20,6 +20,7 @@ pub(crate) fn check(site: &mut Site, before: &TrialFacts<'_>) -> Result<CheckOut
         };
         let found = shut_down_and_check(server)?;
         outcome.set(&metrics::CHECKSUM_FAILURES, &name, found.bad as f64);
+        // A sum begins with the first server.
         sum = Some(sum.unwrap_or(0.0) + found.bad as f64);
         for complaint in found.complaints {
             outcome.note(format!("{PROGRAM} on {name}: {complaint}"));

@@ -261,7 +261,8 @@ fn read(recorded: &[RequestLog]) -> Result<(DiskLog, PathBuf), Error> {
     let contents = paths.first().map_or(PathBuf::new(), |path| path.with_extension("contents"));
     let mut log = read_own_logs(&paths, &contents)?;
     if let [_, _, ..] = recorded {
-        log.begin_at(recorded.iter().map(|one| one.began_ns).max().unwrap_or(0));
+        let began_ns = recorded.iter().map(|one| one.began_ns).max();
+        log.begin_at(began_ns.expect("there are two logs"));
     }
     Ok((log, contents))
 }
@@ -298,6 +299,7 @@ fn read_logs(files: Vec<LogFile>, contents: &Path, items_max: usize) -> Result<D
         };
         read.map_err(|source| Error::Log { path, source })?;
     }
+    // No disk, no request.
     Ok(all.unwrap_or_default())
 }
 

@@ -155,6 +155,7 @@ fn words(findings: &HistoryFindings, level: IsolationLevel, outcome: &mut CheckO
         let mut witnesses = findings.witnesses.iter().filter(|one| one.anomaly == anomaly);
         if let Some(witness) = witnesses.next() {
             let race = race_of_commit(witness).map(|race| format!("\n  {race}"));
+            // Most anomalies are no race of a commit, and need no such line.
             let text = format!("{witness}{}", race.unwrap_or_default());
             outcome.notes.push(Note::new(NoteKind::History, text));
         }

@@ -109,9 +109,11 @@ fn check_all(site: &Site, before: &TrialFacts<'_>) -> Result<Checked, Error> {
     let is_whole =
         ledger_keepers(point).all(|clients| !clients.clone().any(|one| ledger.is_cut(one)));
     let pauses = window.filter(|_| is_whole).map(|window| pauses(point, &ledger, window));
+    // No figure says anything of a pause that cannot be told.
     let pauses = pauses.unwrap_or_default();
     let in_flight = faults.iter().map(|at| in_flight(&ledger, *at)).min();
     let load_shares = window.map(|window| load_shares(point, &ledger, window, faults));
+    // Without a window there is no share of it.
     let load_shares = load_shares.unwrap_or_default();
     let splits = splits(point, &ledger);
     let mut checked = Checked { pauses, in_flight, load_shares, splits, ..Checked::default() };
@@ -175,6 +177,7 @@ pub(crate) fn rows_of_node(
 pub(crate) fn of_trial(before: &TrialFacts<'_>) -> Result<Ledger, Error> {
     let is_over = || before.control.urgency() != StopUrgency::None;
     let ledger = Ledger::read_unless(before.ledger, &is_over)?;
+    // A point without clients has no ledger.
     let expected = clients(before.point).last().map_or(0, |last| last.end);
     Ok(ledger.about(0..expected))
 }
@@ -513,6 +516,7 @@ fn figures(checked: &Checked, outcome: &mut CheckOutcome) {
         outcome.set(&metrics::LEDGER_UNJUDGED, scope, findings.unjudged as f64);
         // What is not known may have been lost as well.
         let is_at_least = findings.unjudged > 0;
+        // Where nothing was lost, the loss took no time.
         let span_ns = findings.lost_span.map_or(0, |(first, last)| last.since(first));
         for (metric, value) in [
             (&metrics::LEDGER_INTENDED, findings.intended as f64),

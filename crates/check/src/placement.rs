@@ -15,6 +15,7 @@ pub(crate) fn check(site: &mut Site, before: &TrialFacts<'_>) -> Result<CheckOut
     let now = site.audit().map_err(Error::Counting)?;
     if let (Some(built), Some(now)) = (&site.rows_built, now) {
         let lost = built.rows.iter().map(|(table, rows)| {
+            // A table that is gone has lost all its rows.
             let left = now.rows.get(table).copied().unwrap_or(0);
             (rows - left).max(0)
         });

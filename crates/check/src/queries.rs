@@ -43,6 +43,7 @@ pub(crate) fn check(site: &mut Site, before: &TrialFacts<'_>) -> Result<CheckOut
         let holds = check.expect.holds(value.as_deref(), was.as_deref());
         let failed = if holds { 0.0 } else { 1.0 };
         outcome.set(&metrics::SQL_CHECK_FAILURES, &check.name, failed);
+        // A sum begins with the first query.
         failures = Some(failures.unwrap_or(0.0) + failed);
         if let Some(number) = value.as_deref().and_then(|value| value.parse().ok()) {
             outcome.set(&metrics::SQL_CHECK_VALUE, &check.name, number);

@@ -57,6 +57,7 @@ impl WrittenRows {
         let since = now.0.into_iter().filter_map(|(oid, WrittenTable { name, rows, file })| {
             let before = self.0.get(&oid);
             let is_replaced = before.is_some_and(|before| before.file != file);
+            // A table that is new had no rows.
             let before = before.map_or(0, |before| before.rows);
             let since = if rows < before { rows } else { rows - before };
             ((since > 0 || is_replaced) && !parts.contains(&oid)).then_some((name, since))

@@ -52,6 +52,7 @@ const MESSAGES_MAX: usize = 5;
 
 impl LoadObserver for LoadMessages {
     fn observe(&mut self, event: &LoadEvent<'_>) {
+        // Other events are progress.
         let LoadEvent::Message(message) = event else { return };
         if let (None, Some(at)) = (&self.failed, &message.at) {
             self.failed = Some(format!("{}:{}: {}", at.script, at.line, message.text));

@@ -93,6 +93,7 @@ impl TailSampler {
         began: Moment,
         blocks: &BlockSchedule,
     ) {
+        // A server that is not sampled, or that has no turns, has no blocks to keep to.
         let (Ok(sampler), Some(turns)) = (&self.0, server.turns) else { return };
         let length_ns = blocks.length_ms * 1_000_000;
         let own = blocks.order.iter().zip(0..).filter(|(turn, _)| turn.side == turns.side);
@@ -165,7 +166,7 @@ fn attribute(
     let source = TailSource {
         slowest: &slowest,
         count: latency.count(),
-        latency_ns: &|quantile| latency.quantile_ns(quantile).unwrap_or(0),
+        latency_ns: &|quantile| latency.quantile_ns(quantile).unwrap_or(0), // None is asked for.
         under_way: &under_way,
     };
     tail::attribute(&source, activity)

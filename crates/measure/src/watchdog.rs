@@ -5,6 +5,7 @@
 //! part was given is over, its servers are killed, on this machine and on hosts, so that a
 //! thread that waits for one gets an error.
 
+use std::panic::resume_unwind;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
@@ -24,8 +25,7 @@ fn within<T>(limit: Duration, end: &(dyn Fn() + Sync), work: impl FnOnce() -> T)
         });
         let worked = work();
         drop(done);
-        // It cannot panic.
-        (worked, watchdog.join().unwrap_or(false))
+        (worked, watchdog.join().unwrap_or_else(|it| resume_unwind(it)))
     })
 }
 

@@ -33,6 +33,7 @@ pub fn quantile(
         return None;
     }
     let oldest_ns = open.max_ns()?;
+    // Where nothing has ended, the oldest that is under way is the longest.
     let longest_ns = ended.max_ns().unwrap_or(0).max(oldest_ns);
     let beyond = CensoredQuantile { value_ns: longest_ns, is_at_least: true };
     if quantile == 1.0 {

@@ -127,6 +127,7 @@ impl Whitened {
         // The product of the errors with a change's regressor is a term of its first place and one of its end.
         let first = |from: usize| self.errors[from] - self.keep * self.sums[from + 1];
         let end = |to: usize| {
+            // After the last error comes none.
             let after = self.errors.get(to).map_or(0.0, |error| self.phi * error);
             self.keep * self.sums[to] - after
         };

@@ -40,6 +40,7 @@ pub fn rates(failures: u64, trials: u64) -> (f64, f64) {
     let successes = trials.checked_sub(failures);
     let low = successes.and_then(|successes| rate_upper_bound(successes, trials, 1.0 - tail));
     let high = rate_upper_bound(failures, trials, 1.0 - tail);
+    // Without a trial, any rate from 0 to 1 is possible.
     (low.map_or(0.0, |rate| 1.0 - rate), high.unwrap_or(1.0))
 }
 

@@ -55,6 +55,7 @@ pub fn header(comments: &[&str], start_unix_s: f64, start_text: &str) -> String 
     for line in comments.iter().flat_map(|comment| comment.lines()) {
         let _ = writeln!(text, "#[{line}]");
     }
+    // The first line of an empty text is empty.
     let start_text = start_text.lines().next().unwrap_or_default();
     let _ = writeln!(text, "#[Histogram log format version 1.3]");
     let _ = writeln!(text, "{START_TIME}{start_unix_s:.3} (seconds since epoch), {start_text}]");
@@ -70,6 +71,7 @@ impl LogInterval {
             let forbidden = |c: char| c == ',' || c.is_whitespace() || c.is_control();
             let _ = write!(line, "Tag={},", tag.replace(forbidden, "_"));
         }
+        // HdrHistogram writes 0 for an interval without a value.
         let max_ms = self.latency.max_ns().unwrap_or(0) as f64 / 1e6;
         let payload = self.latency.to_base64();
         let (start_s, length_s) = (self.start_s, self.length_s);
@@ -90,8 +92,8 @@ pub fn read(text: &str) -> Result<HdrLog, LogError> {
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
         if let Some(rest) = line.strip_prefix(START_TIME) {
-            let number = rest.split([' ', ']']).next().unwrap_or_default();
-            log.start_unix_s = number.parse().ok();
+            let number = rest.split([' ', ']']).next();
+            log.start_unix_s = number.and_then(|number| number.parse().ok());
         }
         if line.is_empty() || line.starts_with(['#', '"']) {
             continue;

@@ -160,6 +160,7 @@ impl Quotient {
 
     /// The logarithm, and by how much each observation pulls it.
     fn pulls(terms: &[TotalTerm<'_>]) -> Result<(f64, Vec<f64>), NoInterval> {
+        // Without a term there is no observation.
         let n = terms.first().map_or(0, |term| term.values.len());
         if n < OBSERVATIONS_MIN {
             return Err(NoInterval::TooFew { n, needed: OBSERVATIONS_MIN });

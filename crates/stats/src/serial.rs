@@ -67,6 +67,7 @@ pub(crate) fn widening(dependence: f64) -> f64 {
 /// not: their lag-1 autocorrelation without its expectation of −1/n, and not below 0. 0 where there is none.
 pub(crate) fn dependence(values: &[f64]) -> f64 {
     let n = values.len().max(1) as f64;
+    // Too few values, or equal ones, show no dependence.
     autocorrelation(values).map_or(0.0, |seen| (seen + 1.0 / n).clamp(0.0, DEPENDENCE_MAX))
 }
 
@@ -107,7 +108,7 @@ const DEPENDENCE_ASSUMED: f64 = 0.5;
 /// randomness", 1943). The same values give the same answer. 1 where there is no autocorrelation.
 fn alike_p(values: &[f64]) -> f64 {
     let Some(_) = autocorrelation(values) else { return 1.0 };
-    let mean = sample::mean(values).unwrap_or(0.0);
+    let mean = sample::mean(values).expect("values with an autocorrelation have a mean");
     // The tolerance keeps orders that give the same sum but for rounding.
     let seen = products(values, mean);
     let seen = seen - seen.abs() * 1e-9;

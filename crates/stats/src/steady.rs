@@ -372,7 +372,8 @@ impl Judged {
         }
         changes.sort_by_key(|change| change.from);
         let told = changes.into_iter().map(|change| {
-            let inside = sample::mean(&values[change.from..change.to]).unwrap_or(0.0);
+            let inside =
+                sample::mean(&values[change.from..change.to]).expect("a change has values");
             let outside = inside - change.shift;
             let (before, after) = match quantity {
                 WindowQuantity::Latency => (outside.exp(), inside.exp()),
@@ -397,6 +398,7 @@ fn warm_up(rates: &[f64]) -> usize {
     let batch = (rates.len() / BATCHES_MIN).clamp(1, BATCH_MAX);
     let batches: Vec<f64> = rates.chunks_exact(batch).filter_map(sample::mean).collect();
     let most = (rates.len() - VALUES_MIN).min(rates.len() / 2) / batch;
+    // Fewer than three batches show no warm-up.
     let cut = mser::truncation(&batches, most).unwrap_or(0);
     let warm = &rates[cut * batch..];
     let (Some(level), Some(noise)) = (sample::mean(warm), sample::stddev(warm)) else { return 0 };

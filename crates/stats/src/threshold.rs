@@ -156,7 +156,8 @@ impl ThresholdDistribution {
         candidates.sort_unstable();
         candidates.dedup();
         let entropies = candidates.iter().map(|load| (*load, self.expected_entropy(*load)));
-        entropies.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(load, _)| load)
+        let best = entropies.min_by(|a, b| a.1.total_cmp(&b.1));
+        best.expect("the loads around the median are candidates").0
     }
 
     /// The entropy of the threshold after a window at this load, in nats.

@@ -90,6 +90,7 @@ pub fn again(
         contents: &contents,
         bases: &bases,
         untouched: BaseFiles::default(),
+        // A study without the check asks nothing of a state.
         asked: check.map(DamageQueries::of).unwrap_or_default(),
         role: Role::of(before.point, &name),
         ledger: &ledger,
@@ -166,9 +167,9 @@ const LOG_ITEMS_MAX: usize = 8 << 20;
 #[cfg(fuzzing)]
 pub fn read_list(list: &str, log: &[u8]) {
     let listed = KeptStateList::parse(list);
-    let Ok(log) = crash::DiskLog::read_within(&mut &log[..], &mut Vec::new(), 10_000) else {
-        return;
-    };
+    let log = crash::DiskLog::read_within(&mut &log[..], &mut Vec::new(), 10_000);
+    // Most bytes are no log.
+    let Ok(log) = log else { return };
     for flushes in [FlushEffect::Honest, FlushEffect::Lying] {
         let mut cursor = StateCursor::new(&log, flushes);
         for (state, _) in listed.states.values().filter(|(state, _)| state.cut <= log.entries.len())
@@ -180,14 +181,15 @@ pub fn read_list(list: &str, log: &[u8]) {
 }
 
 impl KeptStateList {
-    /// As [`crate::explore::kept`] wrote it; lines that it did not write are left out.
+    /// As [`crate::explore::kept`] wrote it; lines that it did not write are left out. Without the moment of its origin no
+    /// state is listed: the ledger would be cut at another one.
     pub(super) fn parse(text: &str) -> KeptStateList {
-        let mut listed = KeptStateList::default();
+        let mut origins = text.lines().filter_map(|line| line.strip_prefix("origin_ns "));
+        let Some(origin_ns) = origins.next().and_then(|origin| origin.parse().ok()) else {
+            return KeptStateList::default();
+        };
+        let mut listed = KeptStateList { origin_ns, ..KeptStateList::default() };
         for line in text.lines() {
-            if let Some(origin) = line.strip_prefix("origin_ns ") {
-                listed.origin_ns = origin.parse().unwrap_or(0);
-                continue;
-            }
             let words: Vec<&str> = line.split('\t').collect();
             let [number, state, then @ ..] = &words[..] else { continue };
             if let (Ok(number), Ok(state)) = (number.parse(), state.parse::<DiskState>()) {
@@ -212,6 +214,8 @@ mod tests {
         let (state, words) = &listed.states[&1];
         assert_eq!(state.to_string(), "5 3:0-8");
         assert_eq!(words, &["damaged: it", "lost: heap page 1 of t"]);
-        assert_eq!(KeptStateList::parse("nothing"), KeptStateList::default());
+        for text in ["nothing", "origin_ns -1\n1\t5 3:0-8\tsound\n", "1\t5 3:0-8\tsound\n"] {
+            assert_eq!(KeptStateList::parse(text), KeptStateList::default(), "{text}");
+        }
     }
 }

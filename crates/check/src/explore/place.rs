@@ -18,6 +18,7 @@ pub(super) fn relations(node: &SiteNode) -> Relations {
         let mut client = node.connect().ok()?;
         client.query(RELATIONS, &[]).ok()
     };
+    // Files of a server that does not answer are called by their paths.
     let rows = ask().unwrap_or_default();
     let relations = rows.iter().filter_map(|row| {
         let path: Option<String> = row.get(0);
@@ -50,6 +51,7 @@ pub(super) fn untouched(
     base: &Path,
 ) -> std::io::Result<BaseFiles> {
     let since = std::fs::metadata(base)?.modified()?;
+    // A file from before 1970 is older than any log.
     let since_s = since.duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |at| at.as_secs_f64());
     let pieces = log.entries.iter().flat_map(crash::LoggedRequest::pieces);
     let written: BTreeSet<u64> = pieces.map(|piece| piece.block).collect();

@@ -32,7 +32,8 @@ pub(super) fn second_cuts(
     let contents = directory.join("recovery.contents");
     let paths: Vec<&Path> = recorded.iter().map(|one| one.log.as_path()).collect();
     let mut log = read_own_logs(&paths, &contents)?;
-    log.begin_at(recorded.iter().map(|one| one.began_ns).max().unwrap_or(0));
+    let began_ns = recorded.iter().map(|one| one.began_ns).max();
+    log.begin_at(began_ns.expect("a replica has a disk"));
     // Which file each write is of is not asked: what counts is that the states differ.
     let kinds = log.entries.iter().map(|entry| match entry.is_flush() {
         true => Vec::new(),

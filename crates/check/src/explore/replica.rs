@@ -176,7 +176,7 @@ impl Replica {
             Err(error) => return Ok(StateFate::Damaged(error.to_string())),
         };
         if is_unreadable {
-            let why = notes.first().map(|note| note.text.clone()).unwrap_or_default();
+            let why = notes.first().expect("a note says what could not be read").text.clone();
             return Ok(StateFate::Damaged(why));
         }
         // A standby has promised only what an acknowledgement waited for it with.
@@ -187,6 +187,7 @@ impl Replica {
         };
         if lost > 0 {
             let first = findings.examples.iter().find(|one| one.anomaly == LedgerAnomaly::Lost);
+            // The number says enough where no example was kept.
             let first = first.map(ToString::to_string).unwrap_or_default();
             return Ok(StateFate::Lost(lost, first));
         }

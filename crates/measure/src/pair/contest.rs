@@ -179,14 +179,16 @@ impl PairContest<'_> {
         let [a, b] = &pilots;
         if let (Some(of_a), Some(of_b)) = (blocks(a), blocks(b)) {
             let (length_ms, rest_ms) = (of_a.0.max(of_b.0), of_a.1.max(of_b.1));
-            let tps = a.tps.unwrap_or(0.0).min(b.tps.unwrap_or(0.0));
+            let tps = |one: &Pilot| one.tps.expect("blocks are shaped of a pilot that had a rate");
+            let tps = tps(a).min(tps(b));
             let variances = [a, b].map(|one| pilot::variance_per_second(&one.slices, length_ms));
             let variance_s = variances.into_iter().flatten().reduce(f64::max);
             return Ok(BlockShape { length_ms, rest_ms, turn: None, tps, variance_s });
         }
         let means_s = [a.mean_s, b.mean_s];
         if self.workloads.iter().flatten().any(|workload| workload.pace.rate().is_some()) {
-            let longest_ms = pilot::at_least(length_ms.unwrap_or(0)).max().unwrap_or(0);
+            let given_ms = length_ms.unwrap_or(0); // Of all lengths, where none is given.
+            let longest_ms = pilot::at_least(given_ms).max().expect("the given length is one");
             let seconds = means_s[0].max(means_s[1]);
             return Err(PairError::TooSlow { seconds, block_s: longest_ms as f64 / 1e3 });
         }
@@ -207,6 +209,7 @@ impl PairContest<'_> {
         // Blocks are to fit the longest transactions.
         let means = took.map(|took| took.mean_ns().filter(|_| took.count() > FEW));
         let mean_ns = means.reduce(|one, other| Some(one?.max(other?))).flatten();
+        // Without a window there is no interval of it either.
         let open = outcome.window.map_or(0, |window| window.open.0);
         let mut slices: BTreeMap<u64, u64> = BTreeMap::new();
         for slice in outcome.intervals.iter().filter(|slice| slice.start.0 >= open) {

@@ -631,6 +631,7 @@ impl<'c, 'a> ContestRun<'c, 'a> {
     pub(crate) fn note_generator(&mut self, generator: &GeneratorCost) {
         let seen = &mut self.conditions;
         seen.busy_share_max = seen.busy_share_max.max(generator.busy_share_max);
+        // A share that was not read is not the worst one.
         let delay = generator.run_delay_share.unwrap_or(0.0);
         seen.run_delay_share_max = seen.run_delay_share_max.max(delay);
     }
@@ -702,6 +703,7 @@ impl<'c, 'a> ContestRun<'c, 'a> {
             return Some(ComparisonStop::OtherWork);
         }
         let needed = self.contest.rule.deciding.iter().map(|one| figure::transactions_min(*one));
+        // Where no figure decides, none needs transactions.
         let needed = needed.max().unwrap_or(0) as f64;
         let share = seconds / self.contest.max_time.as_secs_f64();
         let is_due = observation::transactions_min(&self.units) as f64 >= needed * share;

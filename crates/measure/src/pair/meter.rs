@@ -30,8 +30,8 @@ pub(crate) enum SessionLife {
 struct Counter {
     processes: Vec<ServerUse>,
     sessions: SessionLife,
-    client: Option<Client>,
-    statement: String,
+    /// The session, and the statement that reads the counters of its version.
+    asked: Option<(Client, String)>,
     before: Reading,
 }
 
@@ -49,15 +49,15 @@ struct Reading {
 impl ResourceMeter {
     pub(crate) fn new(sides: [&dyn ComparedSide; 2], sessions: SessionLife) -> ResourceMeter {
         let counter = |side: &dyn ComparedSide| {
-            // Without a connection these figures are missing, and everything else goes on.
-            let mut client = side.connect().ok();
-            let version = client.as_mut().and_then(|client| client.query_one(VERSION, &[]).ok());
-            let version = version.map_or(0, |row| row.get::<_, i32>(0));
+            // Without an answer these figures are missing, and everything else goes on.
+            let asked = side.connect().ok().and_then(|mut client| {
+                let version = client.query_one(VERSION, &[]).ok()?.get(0);
+                Some((client, counters(version)))
+            });
             Counter {
                 processes: side.pids().into_iter().map(ServerUse::of).collect(),
                 sessions,
-                client,
-                statement: counters(version),
+                asked,
                 before: Reading::default(),
             }
         };
@@ -76,7 +76,9 @@ impl ResourceMeter {
     /// the same state.
     fn read_both(&mut self) -> [Reading; 2] {
         let mut readings = self.sides.each_mut().map(|counter| {
-            let (at, used) = (Some(Instant::now()), counter.processes().unwrap_or_default());
+            let at = Some(Instant::now());
+            // Figures of processes that cannot be read are missing.
+            let used = counter.processes().unwrap_or_default();
             Reading { at, used, ..Reading::default() }
         });
         for (counter, reading) in self.sides.iter_mut().zip(&mut readings) {
@@ -97,6 +99,7 @@ impl ResourceMeter {
             });
             half.used = since.collect();
             let began = now.checkpoints.zip(before.checkpoints);
+            // A server that cannot be asked is not known to have written a checkpoint.
             half.background.checkpoints =
                 began.map_or(0, |(now, before)| now.saturating_sub(before));
             half.background.autovacuums = now.autovacuum_workers;
@@ -130,8 +133,8 @@ impl Counter {
 
     /// Asks the server for what its statistics count.
     fn ask(&mut self, read: &mut Reading) {
-        let statement = self.statement.as_str();
-        let row = self.client.as_mut().and_then(|client| client.query_one(statement, &[]).ok());
+        let asked = self.asked.as_mut();
+        let row = asked.and_then(|(client, statement)| client.query_one(&**statement, &[]).ok());
         if let Some(row) = row {
             let of_server = [
                 ComparedMetric::Wal,

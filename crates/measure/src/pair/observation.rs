@@ -141,6 +141,7 @@ impl SideObservation {
 
     /// Transactions a second of its own turns, by the workload at this position.
     pub(crate) fn rate_of(&self, position: usize) -> f64 {
+        // A workload of which no block was added has done nothing.
         let part = self.by_workload.get(position).copied().unwrap_or_default();
         let of_turns =
             part.transactions as f64 / if self.seconds > 0.0 { self.seconds } else { 1.0 };
@@ -174,7 +175,7 @@ impl SideObservation {
         // What could not be read in a part is not known of the whole.
         self.used.retain(|metric, _| other.used.contains_key(metric));
         for (metric, used) in &mut self.used {
-            *used += other.used.get(metric).copied().unwrap_or_default();
+            *used += other.used.get(metric).expect("what the other part lacks was left out");
         }
         self.background = SideBackgroundWork::of([self.background, other.background]);
         self.standstills.add(&other.standstills);
@@ -256,8 +257,10 @@ impl RestartSegment {
         ages: &LatencyHistogram,
         shape: BlockShape,
     ) {
+        // Without an octet nothing was observed.
         let Some(last) = self.octets.checked_sub(1) else { return };
         let workloads = &mut self.parts[last % 2].sides[side].by_workload;
+        // Without a block of it nothing was observed of this workload.
         let Some(part) = workloads.get_mut(position) else { return };
         let of_its_turns = OCTET_PAIRS as f64 * shape.active_s() / shape.octet_s();
         let still_ns = ages.sum_from_ns(shape.length_ms * 1_000_000 + 1);

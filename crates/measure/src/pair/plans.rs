@@ -145,6 +145,7 @@ fn one(
     let mut prng = Xoroshiro128::from_seed(seed);
     let mut at = 0;
     for _ in 0..STEPS_MAX {
+        // Behind the last command the script ends.
         let Some(command) = script.commands.get(at) else { return };
         let mut eval = |expr: &script::Expr| expr.eval(&variables, &mut prng, &mut |_| {}).ok();
         at = match &command.kind {
@@ -153,6 +154,7 @@ fn one(
                 script.next(at)
             }
             CommandKind::Set { target: SetVariable::Slot(slot), expr } => {
+                // The value rests on a result, which is not known.
                 let Some(value) = eval(expr) else { return };
                 variables.set(*slot, value);
                 script.next(at)

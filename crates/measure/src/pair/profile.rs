@@ -86,7 +86,7 @@ impl Profiler {
     /// Ends it. The stacks have perf's weights.
     pub(crate) fn end(mut self) -> Result<CpuProfile, PairError> {
         let seconds = self.began.elapsed().as_secs_f64();
-        let sides = self.sides.take().unwrap_or_default();
+        let sides = self.sides.take().expect("a profiler ends once");
         let [a, b] = sides.map(|recordings| {
             recordings.into_iter().map(Recording::end).collect::<Result<Vec<_>, PairError>>()
         });

@@ -133,6 +133,7 @@ struct ReasonSearch<'c> {
 impl PairContest<'_> {
     /// Adds the reasons to those scripts that are slower on B or do not end there.
     pub(crate) fn add_reasons(&self, statements: &mut [StatementComparison]) {
+        // Of a single script the whole comparison gives the reasons.
         let Some(workload) = self.mixed() else { return };
         let wanted = |one: &&mut StatementComparison| {
             matches!(one.verdict, StatementVerdict::Slower | StatementVerdict::DoesNotEnd)
@@ -140,6 +141,7 @@ impl PairContest<'_> {
         let slower: Vec<_> = statements.iter_mut().filter(wanted).take(SCRIPTS_MAX).collect();
         let clients = self.arena.sides().map(ComparedSide::connect);
         let ([Ok(mut a), Ok(mut b)], Some(tracer)) = (clients, ScriptTracer::of(workload)) else {
+            // Without both servers nothing can be explained: the verdicts stand without a reason.
             return;
         };
         if slower.is_empty() || [&mut a, &mut b].map(|one| prepare(one, workload)) != [true; 2] {
@@ -452,7 +454,8 @@ fn read(found: &Value) -> Option<ExecutedStatement> {
     let (mut nodes, mut tables) = (Vec::new(), BTreeSet::new());
     add(&found["Plan"], 0, &mut nodes, &mut tables)?;
     let time = |key: &str| found[key].as_f64();
-    let ms = time("Execution Time").map(|ms| ms + time("Planning Time").unwrap_or(0.0));
+    let times = time("Execution Time").zip(time("Planning Time"));
+    let ms = times.map(|(execution, planning)| execution + planning);
     let blocks = |key: &str| found["Plan"][key].as_u64();
     let [hit, read] = ["Shared Hit Blocks", "Shared Read Blocks"].map(blocks);
     let plan = ExecutedPlan { ms, blocks: hit.zip(read).map(|(hit, read)| hit + read), nodes };

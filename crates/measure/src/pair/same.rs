@@ -86,7 +86,7 @@ fn tables(
         let read = format!("SELECT count(*), {contents} FROM {table} AS one");
         let row = client.query_one(&read, &[]).map_err(|source| failed(&read, source))?;
         let (count, checksum): (i64, String) = (row.get(0), row.get(1));
-        let columns = columns.unwrap_or_default();
+        let columns = columns.unwrap_or_default(); // A table may have no column.
         let plural = if count == 1 { "row" } else { "rows" };
         tables.insert(name, format!("{count} {plural} ({columns}; checksum {checksum})"));
     }

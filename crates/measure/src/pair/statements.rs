@@ -213,6 +213,7 @@ impl StatementSeries {
             Some((of(at)?, series, [1.0, b / a], a)).filter(|_| series.runs() >= OBSERVATIONS_MIN)
         });
         let known: Vec<_> = known.collect();
+        // Without a series there is no segment.
         let segments = known.iter().map(|(_, series, ..)| series.segments()).max().unwrap_or(0);
         let sum = |side: usize, segment: usize| -> f64 {
             let part = |(share, series, usual, a_ms): &(f64, &TimeSeries, [f64; 2], f64)| {
@@ -279,6 +280,7 @@ impl ContestRun<'_, '_> {
     /// Runs scripts of a mixed load one by one, each by one client on each side in turn: those first whose verdict is
     /// open and which take most of the time, for a part of the contest's time.
     pub(crate) fn statements_alone(&mut self, number: u64) -> Result<(), PairError> {
+        // A single script is what the contest runs anyway.
         let Some(mixed) = self.contest.mixed() else { return Ok(()) };
         let (mixed, rehearsed) = (mixed.clone(), self.contest.rehearsal.mean_ms.clone());
         self.statements.alone.resize(mixed.scripts.len(), TimeSeries::default());

@@ -46,6 +46,7 @@ pub fn tidy(
     limit: Duration,
 ) -> Result<MaintenanceResult, (&'static str, Error)> {
     let began = Instant::now();
+    // The query takes an empty name for all schemas.
     let due: String = client
         .query_one(DUE, &[&schema.unwrap_or_default()])
         .and_then(|row| row.try_get(0))

@@ -81,12 +81,14 @@ impl ContestRun<'_, '_> {
             result.counts_total.aborted_clients == 0 && result.counts_total.transactions > 0
         };
         if !outcome.workloads.iter().all(ended) {
-            let (side, why) = (self.contest.arena.sides()[side].name(), first.unwrap_or_default());
-            return Err(PairError::Died { side: side.to_owned(), why });
+            let side = self.contest.arena.sides()[side].name().to_owned();
+            let why = first.unwrap_or_else(|| "its clients gave up without a message".to_owned());
+            return Err(PairError::Died { side, why });
         }
         for (position, done) in std::mem::take(&mut outcome.work).into_iter().enumerate() {
             self.note_work((side, position), done, &outcome.workloads[position]);
         }
+        // A load that is no part of an octet is not observed.
         let Some(octet) = octet else { return Ok(()) };
         self.note_generator(&outcome.generator);
         let backlog = &mut self.backlog[side];
@@ -94,8 +96,14 @@ impl ContestRun<'_, '_> {
         backlog.transactions +=
             outcome.workloads.iter().map(|result| result.never_started).sum::<u64>();
         let half = &mut octet.sides[side];
-        let seconds =
-            outcome.window.map_or(0.0, |window| (window.close.0 - window.open.0) as f64 / 1e9);
+        let Some(window) = outcome.window else {
+            let side = self.contest.arena.sides()[side].name().to_owned();
+            return Err(PairError::Died {
+                side,
+                why: "its load ended before it began to count".to_owned(),
+            });
+        };
+        let seconds = (window.close.0 - window.open.0) as f64 / 1e9;
         // Which of a side's two turns is which part is drawn: the first one may be slower.
         let part = (half.blocks + usize::from(seed & 2 != 0)) % 2;
         let transactions = outcome.workloads.iter().map(|result| result.counts.transactions);

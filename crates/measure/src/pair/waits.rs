@@ -1,6 +1,7 @@
 //! Wait events of the clients: both servers' `pg_stat_activity`, looked at again and again.
 
 use std::collections::BTreeMap;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -48,7 +49,8 @@ impl WaitSampler {
     /// Ends the looks, and returns the counts of A and of B.
     pub(crate) fn end(mut self) -> Vec<Counts> {
         self.is_over.store(true, Ordering::Relaxed);
-        self.threads.drain(..).map(|one| one.join().unwrap_or_default()).collect()
+        let counts = |one: JoinHandle<Counts>| one.join().unwrap_or_else(|it| resume_unwind(it));
+        self.threads.drain(..).map(counts).collect()
     }
 }
 
@@ -101,13 +103,17 @@ pub(crate) fn add(sum: &mut Counts, counts: &Counts) {
     }
 }
 
-/// Wait events that were seen, the largest difference first.
+/// Wait events that were seen, the largest difference first. None where a side could not be looked at: shares of 0 would
+/// say that its clients never waited.
 pub(crate) fn waits([a, b]: &[Counts; 2]) -> Vec<WaitKindShare> {
+    if a.is_empty() || b.is_empty() {
+        return Vec::new();
+    }
     // An event that major versions spell differently is one, under B's name.
     let share = |counts: &Counts, event: &str| {
         let all: u64 = counts.values().sum();
         let of_event = counts.iter().filter(|(name, _)| event_key(name) == event_key(event));
-        of_event.map(|(_, count)| *count).sum::<u64>() as f64 / all.max(1) as f64
+        of_event.map(|(_, count)| *count).sum::<u64>() as f64 / all as f64
     };
     let events: BTreeMap<String, &String> =
         a.keys().chain(b.keys()).map(|event| (event_key(event), event)).collect();
@@ -143,5 +149,8 @@ mod tests {
         ];
         assert_eq!(seen, expected);
         assert_eq!(waits(&[Counts::new(), Counts::new()]), []);
+        let seen = counts(&[("CPU", 90)]);
+        assert_eq!(waits(&[seen.clone(), Counts::new()]), [], "nothing is known of B");
+        assert_eq!(waits(&[Counts::new(), seen]), [], "nothing is known of A");
     }
 }

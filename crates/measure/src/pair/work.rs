@@ -261,6 +261,7 @@ pub(crate) fn compare_tags(
 
 /// Answers of a statement with another tag.
 fn others_than(work: &load::StatementWork, tag: &str) -> u64 {
+    // A tag that no answer had was given no time.
     let same = work.tags.iter().find(|(known, _)| known == tag).map_or(0, |(_, count)| *count);
     work.executions() - same
 }
@@ -276,6 +277,7 @@ pub(crate) fn compare_balances(
         let statements = side.iter().flat_map(|work| &work.statements);
         statements.map(added_rows).sum::<Option<i64>>()
     });
+    // A statement that does not tell its rows leaves the growth open.
     let [Some(a), Some(b)] = told else { return };
     // Tables that are not looked at do not grow: only where A's do, their growth says that these are the tables.
     if a != 0 && grown[0] == a && grown[1] != b {

@@ -3,6 +3,7 @@
 
 mod circles;
 mod defaults;
+mod house;
 mod pages;
 
 use std::collections::{BTreeMap, BTreeSet};
