@@ -408,7 +408,7 @@ mod tests {
         let nodes = [site_node("old", old), site_node("new", new)];
         let run = |at: usize, sql: &str| nodes[at].connect().unwrap().batch_execute(sql).unwrap();
         (0..2).for_each(|at| run(at, both));
-        // The order of rows and the zone of the server are none of a difference.
+        // The order of the rows and the time zone of the server do not count as a difference.
         run(
             1,
             "UPDATE stock SET count = count WHERE id < 100; ALTER ROLE ALL SET timezone = 'Asia/Tokyo'",

@@ -162,7 +162,7 @@ pub fn coloured(text: &str) -> String {
     let mut parts = text.split('\u{1b}');
     let mut out = parts.next().expect("a split has a first part").to_owned();
     for part in parts {
-        // A sequence without an end is none, and all of it is text.
+        // An escape sequence without an end counts as plain text.
         let end = part.find('m').map_or(0, |end| end + 1);
         out.push_str(&format!("{mark}\u{1b}{}{mark}{}", &part[..end], &part[end..], mark = *MARK));
     }

@@ -197,7 +197,7 @@ impl WriteKind {
 }
 
 impl DiskFileKind {
-    /// Of a file of a data directory, by its path there; a relation's kind is the catalog's to say.
+    /// The kind of a file, by its path in the data directory. The kind of a relation is read from the catalog instead.
     pub fn of_path(path: &str) -> DiskFileKind {
         let name = path.rsplit('/').next().unwrap_or(path);
         match path {

@@ -83,7 +83,7 @@ impl ExposureWindow {
 /// The windows of a file's text, in order.
 ///
 /// # Errors
-/// The line that is none of ours. A last line without an end was being written when the machine or
+/// A line that the guard did not write. A last line without an end was being written when the machine or
 /// the guard died: nothing that it tells of has happened.
 pub fn windows(text: &str) -> Result<Vec<ExposureWindow>, String> {
     let mut windows: Vec<ExposureWindow> = Vec::new();

@@ -293,7 +293,7 @@ mod tests {
         let auto = "postgresql.auto.conf";
         let rows = [row(conf, 9, SETTING, "a,,", ""), row(auto, 3, SETTING, "b", "")];
         check(&rows, true, &Files { fault, ..files(None, Some("b"), "") });
-        // Another parameter's error is none of this one's, unless it stops the reload.
+        // An error of another parameter matters only if it stops the reload.
         let rows = [row(conf, 7, SETTING, "a", ""), row(conf, 9, "port", "1", wrong)];
         check(&rows, true, &files(Some("a"), None, ""));
         let fault = Some(format!("/c/postgresql.conf, line 9: {wrong}"));

@@ -26,7 +26,7 @@ impl GuardName {
         GuardName { id, pid: std::process::id(), host }
     }
 
-    /// Reads the `application_name` of a session; none if it is none of a guard's.
+    /// Reads the `application_name` of a session; none if the session is not a guard's.
     pub(crate) fn read(application: &str) -> Option<GuardName> {
         let (id, process) = application.strip_prefix(APPLICATION)?.trim().split_once(' ')?;
         let (pid, host) = process.split_once('@')?;

@@ -142,7 +142,7 @@ impl GuardKnowledge {
         confirmed: Option<Lsn>,
         flaps: u32,
     ) {
-        // What is none of the levels was set by another session.
+        // A value that is no level of the guard was set by another session.
         self.ours = [ours.filter(|ours| self.asked.levels().contains(ours)), None];
         self.confirmed = confirmed;
         self.flaps = flaps;

@@ -142,7 +142,7 @@ fn most_places(cycles: &Cycles, order: CycleOrder) -> u64 {
     if has_one { PLACES_MOST } else { u64::MAX }
 }
 
-/// The shortest way of the first kind of which there is one.
+/// The shortest cycle of the first kind that has any.
 fn smallest(
     search: &mut CycleSearch,
     dependencies: &Dependencies,

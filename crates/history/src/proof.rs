@@ -104,7 +104,7 @@ impl Sort {
 }
 
 impl KnownOrder<'_> {
-    /// The place of each transaction in an order; none where there is none.
+    /// The place of each transaction in an order; none if no order explains the history.
     fn arrange(&self, sort: Sort, priority: &dyn Fn(u32) -> u64) -> Option<Vec<u32>> {
         let all = self.history.transactions();
         let count = all.len();

@@ -186,7 +186,7 @@ impl<'a> Conductor<'a> {
             }
             Report::Stalled(from, to) => {
                 let (process, _) = self.process_of(lane);
-                // One that says so all the time has been told of often enough.
+                // A lane that repeats the message is not reported again.
                 if self.stalls.len() < STALLS_MAX {
                     self.stalls.push((process, from, to));
                 }

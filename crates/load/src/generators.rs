@@ -117,7 +117,7 @@ pub fn serve(input: impl BufRead + Send, output: impl Write + Send) -> Result<()
     let say = |line: &Line| {
         let text = serde_json::to_string(line).unwrap_or_default();
         let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
-        // When nobody reads any more, the end of the input says so too.
+        // A reader that is gone has closed the input as well, which ends this process.
         let _ = writeln!(output, "{text}").and_then(|()| output.flush());
     };
     let lanes = Lanes::prepare(&order.plan, &order.part).and_then(|lanes| match &followed {

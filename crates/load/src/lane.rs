@@ -263,7 +263,7 @@ impl<'p> Lane<'p> {
         };
         let wait = step(&mut slot.session, &mut surroundings);
         if wait == Wait::Gone {
-            // Half a pipeline is nothing to send any more.
+            // A part of a pipeline must not be sent.
             self.out.truncate(start);
             self.gone(index);
             return;

@@ -20,7 +20,7 @@ pub struct LedgerTables {
 }
 
 impl LedgerTables {
-    /// True if there are none: its clients read what others write.
+    /// True if the workload writes no table of the ledger: its clients read what others write.
     pub(crate) fn are_none(&self) -> bool {
         self.insert.is_none() && self.update.is_none()
     }

@@ -218,7 +218,7 @@ impl Tally {
         let cell = &mut self.cells[done.workload];
         let totals = &mut self.totals[done.workload];
         add(&mut cell.counts, &done);
-        // What a client of a schedule waits for is not its server alone.
+        // A client with a schedule waits for the schedule as well as for its server.
         if !totals.open_loop {
             match done.cycle {
                 CycleEnd::None => {}

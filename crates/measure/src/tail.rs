@@ -51,7 +51,7 @@ pub struct ServerTail {
     pub transactions: u64,
 }
 
-/// The sampler of a server, or the reason why there is none.
+/// The sampler of a server, or why it could not be started.
 #[derive(Debug)]
 pub(crate) struct TailSampler(Result<ActivitySampler, String>);
 

@@ -56,7 +56,7 @@ impl Group {
     /// Takes a process into the group, and with it those that it starts from now on.
     ///
     /// # Errors
-    /// The kernel's; that it is gone is none.
+    /// The kernel's. A group that is gone already is no error.
     pub(crate) fn take(&self, pid: i32) -> io::Result<()> {
         put(&self.directory, pid)
     }

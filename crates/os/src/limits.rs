@@ -7,7 +7,7 @@ use rustix::process::{Resource, Rlimit};
 /// Number of files that a process may hold open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenFiles {
-    /// The limit in force; `None` is none.
+    /// The limit in force; `None` if there is no limit.
     pub soft: Option<u64>,
     /// Up to where a process may raise it by itself; `None` is without bound.
     pub hard: Option<u64>,

@@ -45,7 +45,7 @@ impl MemoryLimit {
     /// has already does not count.
     ///
     /// # Errors
-    /// The kernel's; that it is gone is none.
+    /// The kernel's. A group that is gone already is no error.
     pub fn take(&self, pid: i32) -> io::Result<()> {
         self.group.take(pid)
     }

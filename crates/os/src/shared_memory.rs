@@ -23,7 +23,7 @@ use crate::user::SystemUser;
 /// Shared memory that some processes had mapped.
 #[derive(Debug)]
 pub(crate) struct Segments {
-    /// The directory of shared memory, held open. None where there is none.
+    /// The directory of shared memory, held open; none if the system has no such directory.
     directory: Option<OwnedFd>,
     files: HashSet<(String, SystemUser)>,
     system_v: HashSet<(i32, SystemUser)>,
@@ -55,7 +55,7 @@ impl Segments {
         };
         let mut found = Vec::new();
         for line in read("maps")? {
-            // A name that is no text is none of PostgreSQL's.
+            // PostgreSQL's names are text.
             found.extend(parse(&String::from_utf8_lossy(&line?)));
         }
         if found.is_empty() {

@@ -53,7 +53,7 @@ impl IoThrottle {
     /// Takes a process into the group, and with it those that it starts from now on.
     ///
     /// # Errors
-    /// The kernel's; that it is gone is none.
+    /// The kernel's. A group that is gone already is no error.
     pub fn take(&self, pid: i32) -> io::Result<()> {
         self.group.take(pid)
     }

@@ -1,4 +1,4 @@
-//! One module a command.
+//! One module a command; the processes that the rig starts itself are one.
 
 pub(crate) mod bisect;
 pub(crate) mod check;
@@ -6,21 +6,17 @@ pub(crate) mod clean;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod diff;
-pub(crate) mod disk;
-pub(crate) mod generator;
 pub(crate) mod glossary;
 pub(crate) mod history;
 pub(crate) mod host;
 pub(crate) mod hosts;
 pub(crate) mod inventory;
 pub(crate) mod isolation;
-pub(crate) mod lab;
-pub(crate) mod link;
 mod machine;
 pub(crate) mod man;
 pub(crate) mod new;
-pub(crate) mod probe;
 pub(crate) mod report;
+pub(crate) mod roles;
 pub(crate) mod run;
 pub(crate) mod search;
 pub(crate) mod show;

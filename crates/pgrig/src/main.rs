@@ -82,12 +82,12 @@ fn execute(command: &Command) -> Result<ProgramExit, complaint::Complaint> {
         Command::Clean(arguments) => command::clean::clean(arguments),
         Command::Completions(arguments) => command::completions::completions(arguments.shell),
         Command::Man(arguments) => command::man::man(&arguments.directory),
-        Command::Generator => command::generator::generator(),
-        Command::Lab => command::lab::lab(),
-        Command::Probe => command::probe::probe(),
+        Command::Generator => command::roles::generator(),
+        Command::Lab => command::roles::lab(),
+        Command::Probe => command::roles::probe(),
         Command::Host(arguments) => command::host::host(arguments),
-        Command::Link(arguments) => command::link::link(&arguments.words),
-        Command::Disk(arguments) => command::disk::disk(&arguments.words),
+        Command::Link(arguments) => command::roles::link(&arguments.words),
+        Command::Disk(arguments) => command::roles::disk(&arguments.words),
     }
 }
 

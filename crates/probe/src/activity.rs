@@ -113,6 +113,7 @@ impl ActivitySampler {
         let first = view.look()?;
         shared.note(&first, view.own.backend);
         let checkpointer = first.iter().find(|process| process.kind == Kind::Checkpointer);
+        // A server that starts or recovers may have none: no process has the number 0.
         let checkpointer = checkpointer.map_or(0, |process| process.backend);
         let (pair, read) = paired.map_or((None, None), |(pair, read)| (Some(pair), Some(read)));
         // The kernel's account is read by the thread that looks more often.
@@ -190,7 +191,7 @@ fn first_trusted(
         }
     }
     let (processes, why) = first.unzip();
-    (processes, None, why.unwrap_or_default())
+    (processes, None, why.unwrap_or_default()) // Without a candidate there is nothing to refuse.
 }
 
 impl Shared {

@@ -80,6 +80,7 @@ impl ServerClock {
     /// happened before the run happened at its beginning.
     pub(crate) fn moment(&self, clock: WallClock) -> Option<Moment> {
         self.best_round_trip_ns?;
+        // Negative before the run.
         let us = u64::try_from(clock.0.saturating_sub(self.ahead_us)).unwrap_or(0);
         Some(Moment(us.saturating_mul(1_000)))
     }

@@ -274,6 +274,7 @@ impl Group {
         let cpu_s = now.cpu_ns.saturating_sub(before.cpu_ns) as f64 / 1e9;
         self.cpu.count([cpu_s * user_share, cpu_s * (1.0 - user_share)]);
         if let Some(now) = now.io {
+            // Where it could not be read before, it is counted from the start of the process.
             let before = before.io.unwrap_or_default();
             let io = self.io.get_or_insert_default();
             io.read_bytes += now.read_bytes.saturating_sub(before.read_bytes);
@@ -301,7 +302,7 @@ impl Totals {
             started: self.started,
             cpu_ns: self.cpu_ns.max(before.cpu_ns),
             ticks: [0, 1].map(|mode| self.ticks[mode].max(before.ticks[mode])),
-            io: self.io.map(|io| io.at_least(before.io.unwrap_or_default())),
+            io: self.io.map(|io| io.at_least(before.io.unwrap_or_default())), // None was read before.
         }
     }
 }
@@ -358,6 +359,7 @@ fn scan(roots: &[(u32, Extent)], clock: Clock) -> io::Result<Scan> {
 }
 
 fn usage(members: Vec<ProcessStat>, extent: Extent, ns_per_tick: u64) -> Usage {
+    // A group without a process has used nothing.
     let started = members.first().map_or(0, |root| root.started);
     let mut totals = Totals { started, ..Totals::default() };
     let account = |member: ProcessStat| {

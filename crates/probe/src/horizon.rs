@@ -261,7 +261,7 @@ impl XminHolder {
 }
 
 /// A statement without its constants and comments, in one line, cut to [`TEXT_CHARS_MAX`]. What a session has in its
-/// constants is nobody's business; that a comment or a text does not end is no reason to show it.
+/// constants must not be shown, not even after a comment or a text that does not end.
 fn without_constants(sql: &str) -> String {
     let mut out = String::new();
     let mut chars = sql.chars().peekable();

@@ -54,6 +54,7 @@ impl Link {
                 .and_then(|pid| proc_files::network_of(pid).ok())
                 .and_then(|text| LinkCounters::of_interface(&text, name)),
         };
+        // A link that is gone has no reading.
         counters.map(|counters| readings(&counters)).unwrap_or_default()
     }
 }

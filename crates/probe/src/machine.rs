@@ -69,7 +69,7 @@ impl Machine {
 
 /// A file of `/proc`; empty where the kernel does not have it.
 fn text(file: &str) -> String {
-    proc_files::read(file).unwrap_or_default()
+    proc_files::read(file).unwrap_or_default() // Figures of a file that is not there are missing.
 }
 
 #[cfg(test)]

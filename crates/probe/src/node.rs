@@ -205,6 +205,7 @@ impl Node {
     }
 
     async fn sample(&mut self) {
+        // The server is down: `reconnect` tries again.
         let Some(session) = &mut self.session else { return };
         let asked = self.clock.now();
         let answer = session.sample().await;
@@ -328,6 +329,7 @@ impl Node {
     }
 
     async fn reconnect(&mut self) {
+        // A server without an address is watched by its processes alone.
         let Some(conninfo) = &self.conninfo else { return };
         let began = self.clock.now();
         match Session::open(conninfo, &self.server.database).await {
@@ -409,7 +411,7 @@ impl Node {
             self.reconnect().await;
         }
         if let (Some(session), Some(began)) = (&mut self.session, began) {
-            // When this fails the snapshot fails too, and says so.
+            // If this fails, so does the snapshot, which reports the error.
             if let Ok(Some(note)) = session.await_sessions_end(began).await {
                 self.note(&note);
             }

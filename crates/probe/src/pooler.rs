@@ -107,7 +107,7 @@ pub(crate) type Row = BTreeMap<String, String>;
 
 fn rows(messages: Vec<SimpleQueryMessage>) -> Vec<Row> {
     let by_column = |row: &SimpleQueryRow| {
-        let value = |at: usize| row.get(at).unwrap_or_default().to_owned();
+        let value = |at: usize| row.get(at).unwrap_or_default().to_owned(); // NULL is empty.
         let columns = row.columns().iter().enumerate();
         columns.map(|(at, column)| (column.name().to_owned(), value(at))).collect()
     };
@@ -130,6 +130,7 @@ pub(crate) fn pools(rows: &[Row]) -> Vec<Reading> {
         let sum = |column: &str| rows.iter().filter_map(|row| number(row, column)).sum::<f64>();
         let longest = rows.iter().map(|row| {
             let (s, us) = (number(row, "maxwait"), number(row, "maxwait_us"));
+            // Old versions have no microseconds.
             s.unwrap_or(0.0) * 1e3 + us.unwrap_or(0.0) / 1e3
         });
         readings.extend([

@@ -159,14 +159,14 @@ impl Sampler {
         let book = Rc::new(RefCell::new(Book::default()));
         let watch = |server: &WatchedServer| {
             let (book, ready) = (Rc::clone(&book), ready.clone());
-            let tell = move || ready.send(()).unwrap_or_default();
+            let tell = move || _ = ready.send(());
             let story = node::watch(server.clone(), self.clock, book, stopped.clone(), tell);
             (server.node.clone(), tokio::task::spawn_local(story))
         };
         let servers: Vec<_> = self.config.servers.iter().map(watch).collect();
         let watch = |one: &WatchedPooler| {
             let (book, ready) = (Rc::clone(&book), ready.clone());
-            let tell = move || ready.send(()).unwrap_or_default();
+            let tell = move || _ = ready.send(());
             tokio::task::spawn_local(pooler::watch(
                 one.clone(),
                 self.clock,
@@ -207,7 +207,7 @@ impl Sampler {
         let mut host = Host::of(&self.config);
         let mut ticks = Ticks::from_now();
         host.sample(self.clock, book, cpu_before);
-        ready.send(()).unwrap_or_default();
+        _ = ready.send(());
         while time::timeout_at(ticks.next(), stopped.changed()).await.is_err() {
             for (node, root) in self.new_roots.try_iter() {
                 host.groups.watch(&node, &[root], Extent::Tree);

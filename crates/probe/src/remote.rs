@@ -175,8 +175,10 @@ impl RemoteProbe {
         let name = host.entry().name.clone();
         let failed = |why: String| ProbeError::Host { host: name.clone(), why };
         let (mut process, output) = host.start(Role::Probe).map_err(|loss| failed(loss.why))?;
-        let course = host.clock().course().unwrap_or_default();
+        let course =
+            host.clock().course().expect("a host has answered pings before it starts anything");
         let there = i128::from(origin_ns) + i128::from(course.offset_at(origin_ns));
+        // A host may have started after the run.
         let origin_there_ns = u64::try_from(there).unwrap_or(0);
         process.write(&json(&Order { config, origin_ns: origin_there_ns }));
         let probe = RemoteProbe {
@@ -320,7 +322,7 @@ fn run_moment(course: &ClockModel, origin_ns: u64, there_ns: u64) -> Moment {
     // The offset changes by less than a nanosecond over its own error.
     let about = u64::try_from(here(course.offset_ns)).unwrap_or(u64::MAX);
     let exact = here(course.offset_at(about)) - i128::from(origin_ns);
-    Moment(u64::try_from(exact).unwrap_or(0))
+    Moment(u64::try_from(exact).unwrap_or(0)) // Negative before the run.
 }
 
 fn lost(host: &str, why: &str) -> SamplerReadings {
@@ -329,7 +331,7 @@ fn lost(host: &str, why: &str) -> SamplerReadings {
 }
 
 fn json(line: &impl Serialize) -> String {
-    serde_json::to_string(line).unwrap_or_default()
+    serde_json::to_string(line).expect("plain data have a form in JSON")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -178,7 +178,7 @@ impl Session {
             let values: [(&(dyn ToSql + Sync), Type); 2] =
                 [(&self.database, Type::NAME), (&began, Type::FLOAT8)];
             let rows = query(&self.client, snapshot::LATER_SESSIONS, &values).await?;
-            let left = rows.first().map_or(0, |row| row.get::<_, i64>(0));
+            let left: i64 = rows.first().expect("an aggregate has a row").get(0);
             if left == 0 {
                 return Ok(None);
             }

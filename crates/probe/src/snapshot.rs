@@ -98,6 +98,7 @@ impl CounterSnapshot {
         let mut is_continuous = before.identity == after.identity;
         for ((metric, label), value) in &after.counters {
             let key = (metric.clone(), label.clone());
+            // A counter that is new began at 0.
             let increase = value - before.counters.get(&key).copied().unwrap_or(0.0);
             is_continuous &= increase >= 0.0;
             let increase = if increase < 0.0 { *value } else { increase };
@@ -137,8 +138,10 @@ impl CounterSnapshot {
 
     pub(crate) fn add_statements(&mut self, rows: &[Row]) {
         let statements = rows.iter().map(|row| {
+            // NULL where the version does not count it.
             let count = |column: usize| row.get::<_, Option<f64>>(column).unwrap_or(0.0);
             let statement = StatementCounters {
+                // NULL where the file of the texts was lost.
                 query: row.get::<_, Option<String>>(2).unwrap_or_default(),
                 toplevel: row.get(1),
                 calls: count(3) as u64,
@@ -267,18 +270,20 @@ pub(crate) const EXTENSION: &str = "SELECT /* pgrig probe */ n.nspname::text, e.
     AND EXISTS (SELECT FROM pg_settings s WHERE s.name = 'pg_stat_statements.max')";
 
 pub(crate) fn major(version: &Row) -> u32 {
-    u32::try_from(version.get::<_, i32>(0) / 10_000).unwrap_or(0)
+    u32::try_from(version.get::<_, i32>(0) / 10_000).expect("no version is negative")
 }
 
 pub(crate) fn statements_sql(extension: &Row) -> String {
     let (schema, version): (String, String) = (extension.get(0), extension.get(1));
+    // A version that is no number has the columns of the oldest one.
     let mut numbers = version.split('.').map(|part| part.parse().unwrap_or(0));
-    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)); // As above.
     versions::statements(&schema, version)
 }
 
 /// One row of the statement that is asked every second.
 pub(crate) fn fact(row: &Row) -> (&str, &str, Option<f64>) {
+    // NULL is a figure of the whole server.
     (row.get(0), row.get::<_, Option<&str>>(1).unwrap_or_default(), row.get(2))
 }
 

@@ -101,7 +101,7 @@ pub struct ServerDifference {
     pub a: Option<String>,
     /// The same on B.
     pub b: Option<String>,
-    /// The option of `pgrig compare` that makes the sides alike; none where there is none.
+    /// The option of `pgrig compare` that makes the sides alike; none if no option does.
     pub level: Option<String>,
 }
 

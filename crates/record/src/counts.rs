@@ -45,7 +45,7 @@ pub struct TransactionCounts {
 }
 
 impl TransactionCounts {
-    /// Transactions that ended well within their deadline: all that ended well, where there is none.
+    /// Transactions that ended well within their deadline; without a deadline, all that ended well.
     pub fn good(&self) -> u64 {
         self.transactions.saturating_sub(self.missed)
     }

@@ -57,7 +57,7 @@ pub(crate) fn write(finished: &FinishedTrial, directory: &Path) -> Result<(), Er
     files::sync_directory(directory)
 }
 
-/// The trial without values that are none: a quotient by zero is NaN, for which JSON has no word.
+/// The trial without undefined values: a quotient by zero is NaN, for which JSON has no word.
 fn finite(trial: &Trial) -> Trial {
     let mut trial = trial.clone();
     for scopes in trial.metrics.values_mut() {

@@ -111,7 +111,7 @@ fn published_of(line: &Line, study: &Study, metric: &Metric) -> Option<f64> {
     line.published(study, metric).or_else(|| as_pgbench().flatten())
 }
 
-/// The published figures beside ours, those without one of ours as `wants` says. None where there are none.
+/// The published figures beside ours, those without one of ours as `wants` says; none if nothing was published.
 pub(crate) fn published_table(
     study: &Study,
     trials: &[Trial],

@@ -179,7 +179,7 @@ pub(crate) enum GlanceCell {
         /// True if it does not count.
         void: bool,
     },
-    /// There is nothing to look at, but something to say.
+    /// A text without a plot.
     Words {
         words: String,
         /// True if it does not count.

@@ -188,7 +188,7 @@ impl Parser<'_> {
             }
             return Ok(());
         };
-        // Where there is nothing but comments, nothing is behind them.
+        // A text of comments alone has no statement behind them.
         let behind = sql::without_leading_comments(range).map_or(0, <[u8]>::len);
         let notes = HistoryNote::texts(&range[..range.len() - behind]);
         let line = self.line_of_sql(start, end);
@@ -271,7 +271,7 @@ impl Parser<'_> {
     /// The line of the first SQL between `start` and `end`.
     fn line_of_sql(&mut self, start: usize, end: usize) -> u32 {
         let range = &self.text[start..end];
-        // Where there is nothing but comments, none of them is skipped.
+        // In a text of comments alone no comment is skipped.
         let skipped = sql::without_leading_comments(range).map_or(0, |sql| range.len() - sql.len());
         self.line_at(start + skipped)
     }

@@ -196,7 +196,7 @@ impl RowPicker {
     /// Checks that the command fits the rows, which are those of the table with this number.
     ///
     /// # Errors
-    /// If there are no rows, not as many columns as variables, or weights that are none.
+    /// If there are no rows, if the columns are not as many as the variables, or if a weight is no positive number.
     pub fn new(
         command: &SetRow,
         table: &RowTable,

@@ -37,7 +37,7 @@ impl Built {
         let study = tables.settings.map(|settings| {
             fields::settings("settings", &substitute(settings, bindings, problems), problems)
         });
-        let study = study.unwrap_or_default();
+        let study = study.unwrap_or_default(); // A study may set nothing for all its servers.
         let own = fields.settings("settings");
         let initdb = InitdbOption::list(&fields);
         lay_over_machines(fields.value("variables"), topology.as_mut(), problems);
@@ -109,6 +109,7 @@ fn spread(topology: &mut Topology, span: &Range<usize>, problems: &Problems) {
 
 /// A variant's variables take the place of those that machines have.
 fn lay_over_machines(value: Option<&Value>, topology: Option<&mut Topology>, problems: &Problems) {
+    // A variant without variables, or one whose topology is wrong, which was said.
     let (Some(value), Some(topology)) = (value, topology) else { return };
     for (name, text) in fields::variables("variables", value, problems) {
         let machines = topology.nodes.iter_mut().filter_map(TopologyNode::machine_mut);
@@ -125,6 +126,7 @@ fn lay_over_machines(value: Option<&Value>, topology: Option<&mut Topology>, pro
 
 /// A variant's disks take the place of those that nodes have.
 fn lay_over_disks(entries: &[KeyValue], topology: Option<&mut Topology>, problems: &Problems) {
+    // That the topology is wrong was said.
     let Some(topology) = topology else { return };
     for entry in entries {
         let nodes = topology.nodes.iter_mut().filter(|node| node.group == entry.key);

@@ -333,7 +333,7 @@ pub enum MetricKind {
     /// Read once a second, stored as it is.
     Gauge,
     /// A counter read once a second, stored as its rate per second since the reading before. A share
-    /// of time is one: seconds a second.
+    /// of time is a rate as well: seconds a second.
     Rate,
 }
 

@@ -368,7 +368,7 @@ fn explore(
     fields.required("states");
     let states = fields.integer("states", 1..=STATES_MAX);
     let second_cuts = fields.integer("second_cuts", 0..=states.unwrap_or(STATES_MAX));
-    let second_cuts = second_cuts.unwrap_or(0);
+    let second_cuts = second_cuts.unwrap_or(0); // Only where a study asks for them.
     let complaints = fields.value("complaints");
     let complaints = complaints.and_then(|value| sql_text(value, folder, fields.problems));
     let least = fields.integer("least", 1..=STATES_MAX).unwrap_or(LEAST_STATES);

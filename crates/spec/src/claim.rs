@@ -144,6 +144,7 @@ impl Claim {
         let source = ["value", "every", "some"].iter().find_map(|key| fields.value(key));
         let span = fields.span().clone();
         let source = source.and_then(|value| crate::fields::text("value", value, problems));
+        // A claim without a value is a problem of its own.
         let says = fields.text("says").or(source).unwrap_or_default().to_owned();
         let published = fields.number("published");
         let kind = fields.choice("kind", KINDS).unwrap_or(ClaimKind::Finding);
@@ -154,7 +155,7 @@ impl Claim {
         }
         let is_headline = fields.boolean("headline").unwrap_or(false);
         let rank = if is_headline { ClaimRank::Headline } else { ClaimRank::Alike };
-        let note = fields.text("note").unwrap_or_default().to_owned();
+        let note = fields.text("note").unwrap_or_default().to_owned(); // Not every claim has a note.
         let about = about(&fields, text, made, targets);
         fields.finish();
         about.map(|about| Claim { says, about, published, kind, rank, within, note, span })
@@ -199,7 +200,7 @@ impl StudyAnswer {
             fails: sentence("fails"),
             unsure: sentence("unsure"),
             adds: adds.collect(),
-            limits: fields.text("limits").unwrap_or_default().to_owned(),
+            limits: fields.text("limits").unwrap_or_default().to_owned(), // May be left out.
         };
         fields.finish();
         Some(answer)
@@ -232,7 +233,7 @@ impl AnswerAddition {
 /// A sentence of an answer, whose names in braces exist.
 fn sentence(fields: &Fields<'_>, key: &'static str) -> String {
     fields.required(key);
-    let sentence = fields.text(key).unwrap_or_default();
+    let sentence = fields.text(key).unwrap_or_default(); // That it is missing was said.
     for name in names_in(sentence).filter(|name| !StudyAnswer::NAMES.contains(name)) {
         let span = fields.value(key).map_or(fields.span(), |value| &value.span);
         let message = format!("an answer has no {{{name}}}");
@@ -317,6 +318,7 @@ fn about(
             let expect = match written {
                 Some(expect) => expect?,
                 None => {
+                    // Of a value that is no quotient, the first metric decides.
                     let (above, _) = value.ratio().unwrap_or_default();
                     let of_pairs =
                         pairs.and_then(|one| one.expected(value.references()[above].metric));
@@ -336,7 +338,7 @@ fn about(
             let source = crate::fields::text(key, every, problems)?;
             let condition = TrialCondition::parse(source);
             let condition = condition.map_err(|f| report(f, source, every, text, problems));
-            let pattern = fields.text("trials").unwrap_or_default();
+            let pattern = fields.text("trials").unwrap_or_default(); // Every name fits an empty pattern.
             let points: Vec<usize> = targets
                 .iter()
                 .enumerate()
@@ -346,7 +348,7 @@ fn about(
                 let message = format!("no trial of this profile fits \"{pattern}\"");
                 problems.add(trials.map_or(fields.span(), |entry| &entry.value.span), message);
             }
-            let of = fields.text("of").unwrap_or_default().to_owned();
+            let of = fields.text("of").unwrap_or_default().to_owned(); // An empty scope is the whole trial.
             check_part(of.as_str(), fields, points.iter().map(|point| &targets[*point]));
             made.then_some(ClaimSubject::Every {
                 quantifier,
@@ -399,6 +401,7 @@ pub(crate) fn report(fault: Fault, source: &str, value: &Value, text: &str, prob
 fn whole_characters(text: &str, span: Range<usize>) -> Range<usize> {
     let start = (0..=span.start).rev().find(|at| text.is_char_boundary(*at));
     let end = (span.end..=text.len()).find(|at| text.is_char_boundary(*at));
+    // The beginning and the end of a text are boundaries.
     start.unwrap_or(0)..end.unwrap_or(text.len())
 }
 

@@ -108,7 +108,7 @@ fn is_at(own: &Fields<'_>, point: &[(String, String)], axes: &Axes<'_>, must_exi
         };
         let known: Vec<String> = values.iter().filter_map(Value::scalar_text).collect();
         for value in listed {
-            let text = value.scalar_text().unwrap_or_default();
+            let text = value.scalar_text().unwrap_or_default(); // No value of an axis is empty.
             if must_exist && !known.contains(&text) {
                 let message = format!("axis \"{}\" has no {text}", wanted.key);
                 own.problems.hinted(&value.span, message, format!("it has {}", known.join(", ")));

@@ -5,7 +5,7 @@ pub fn parse_ms(text: &str) -> Result<u64, String> {
     parse_us(text).map(|us| (us as f64 / 1e3).round() as u64)
 }
 
-/// Microseconds of a duration, or why it is none.
+/// The microseconds of a duration, or why the text is no duration.
 pub(crate) fn parse_us(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

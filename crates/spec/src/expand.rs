@@ -60,6 +60,7 @@ pub(crate) fn named(entries: &[KeyValue]) -> Vec<NamedItem> {
             Is::Table(table) => table.find("says").and_then(|says| says.value.scalar_text()),
             _ => None,
         };
+        // Without words it is shown by its name.
         NamedItem { name: entry.key.clone(), says: says.unwrap_or_default() }
     });
     named.collect()
@@ -153,6 +154,7 @@ impl<'t> Frame<'t> {
         let Some(Value { is: Is::Table(over), .. }) =
             self.table.find("over").map(|entry| &entry.value)
         else {
+            // A scenario without axes uses none.
             return;
         };
         for axis in &over.entries {

@@ -165,7 +165,7 @@ impl ClaimExpression {
                 calls.into_iter().map(|(index, call)| (index, call.clone())).collect();
             let current = Arc::clone(&current);
             environment.add_function(name.to_owned(), move |path: &str, axes: Option<&str>| {
-                let axes = axes.unwrap_or_default();
+                let axes = axes.unwrap_or_default(); // A metric may be named without axes.
                 let index = calls.iter().find(|(_, call)| call.1 == path && call.2 == axes);
                 let current = current.lock().unwrap_or_else(PoisonError::into_inner);
                 index.and_then(|(index, _)| current.get(*index)).copied().unwrap_or(f64::NAN)
@@ -249,6 +249,7 @@ fn logic(source: &str) -> Option<Range<usize>> {
                 return Some(from..from + word.len());
             }
             let after = from + word.len();
+            // At the end of the source nothing follows.
             from = after + source[after..].chars().next().map_or(0, char::len_utf8);
         }
         at += part.len() + 1;
@@ -313,7 +314,7 @@ fn resolve(
     let (Some(variant), Some(scenario)) = (parts.next(), parts.next()) else {
         return Err(invalid(format!("\"{path}\" is not of the form 'variant/scenario'")));
     };
-    let scope = parts.next().unwrap_or_default();
+    let scope = parts.next().unwrap_or_default(); // An empty scope is the whole trial.
     let (of_phase, wanted): (Vec<_>, Vec<_>) =
         axes_of(axes)?.into_iter().partition(|(axis, _)| *axis == ScenarioPhase::AXIS);
     let there = |t: &&Target| t.name.variant == variant && t.name.scenario == scenario;
@@ -325,7 +326,7 @@ fn resolve(
         let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
         names.dedup();
         let hint = nearest(&format!("{variant}/{scenario}"), &names);
-        let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+        let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default(); // Nothing is near.
         return Err(invalid(format!(
             "no trial of this profile runs \"{variant}/{scenario}\"{hint}"
         )));
@@ -421,6 +422,7 @@ fn check_scope(metric: &Metric, scope: &str, target: &Target) -> Result<(), Erro
         return Ok(());
     }
     let names: Vec<&str> = known.iter().map(String::as_str).collect();
+    // Nothing may be near.
     let hint = nearest(scope, &names).map(|hint| format!("; {hint}")).unwrap_or_default();
     Err(invalid(format!("\"{scope}\" is no part of {}{hint}", target.name)))
 }

@@ -157,6 +157,18 @@ impl<'t> Fields<'t> {
         texts.collect()
     }
 
+    /// A command with its arguments: the first word is a program.
+    pub(crate) fn command(&self, key: &'static str) -> Option<Vec<String>> {
+        let value = self.required(key)?;
+        let words: Vec<String> = self.texts(key).into_iter().map(|(word, _)| word).collect();
+        if words.first().is_none_or(String::is_empty) {
+            let hint = format!("write {key} = [\"PROGRAM\", \"ARGUMENT\"]");
+            self.problems.hinted(&value.span, format!("{key}: a command has no program"), hint);
+            return None;
+        }
+        Some(words)
+    }
+
     /// The elements of a list; a value that is no list is a list of one.
     pub(crate) fn list(&self, key: &'static str) -> &'t [Value] {
         match self.value(key) {

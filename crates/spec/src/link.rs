@@ -47,6 +47,7 @@ impl NodeLink {
         let link = NodeLink {
             name: entry.key.clone(),
             between,
+            // A link without a delay adds none.
             delay_us: fields
                 .value("delay")
                 .and_then(|value| delay_us("delay", value, problems))

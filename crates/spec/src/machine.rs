@@ -201,8 +201,7 @@ fn process(entry: &KeyValue, folder: &StudyFolder, problems: &Problems) -> Optio
 
 fn process_of(name: &str, fields: &Fields<'_>, folder: &StudyFolder) -> Option<MachineProgram> {
     let problems = fields.problems;
-    fields.required("command")?;
-    let command = fields.texts("command").into_iter().map(|(word, _)| word).collect();
+    let command = fields.command("command")?;
     let files = fields.named("files").iter().filter_map(|entry| {
         if entry.key.contains('/') || entry.key.starts_with('.') {
             problems

@@ -56,7 +56,7 @@ pub struct TopologyNode {
     pub is_archived: bool,
     /// What keeps that archive.
     pub archive_by: ArchiveBy,
-    /// True if its clock is its own and can be stepped: a fault that a check is to find.
+    /// True if the node has a clock of its own that can be stepped: a fault that a check is to find.
     pub has_own_clock: bool,
     /// The flushes that do nothing, if some do: a fault that a check is to find.
     pub swallow_fsync: Option<SwallowedFlushes>,
@@ -104,7 +104,7 @@ impl TopologyNode {
         matches!(self.kind, NodeKind::Postgres(_) | NodeKind::Plproxy(_))
     }
 
-    /// The machine, the process or the route, if it is one.
+    /// The machine, the process or the route, if the node is of that kind.
     pub fn machine(&self) -> Option<&MachineNode> {
         match &self.kind {
             NodeKind::Machine(machine) => Some(machine),

@@ -72,7 +72,7 @@ impl PairSettings {
         Some(PairSettings { block_ms, precision: precision?, max_ms, until_judged, threshold })
     }
 
-    /// The narrower precision, the shorter block, the longer time, and to the precision if one says so.
+    /// The narrower precision, the shorter block and the longer time of two; measured to the precision if either asks for it.
     pub(crate) fn or(self, other: PairSettings) -> PairSettings {
         PairSettings {
             block_ms: self.block_ms.min(other.block_ms).or(self.block_ms).or(other.block_ms),

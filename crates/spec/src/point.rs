@@ -44,7 +44,7 @@ pub struct TrialPoint {
     /// The milliseconds after the window in which transactions in progress may end; then they are cancelled.
     /// None for the usual time.
     pub drain_ms: Option<u64>,
-    /// Parts of the window, one after another, as long as it together; none for a window that is one.
+    /// Parts of the window, one after another, together as long as the window; none if the window is undivided.
     pub phases: Vec<ScenarioPhase>,
     /// Actions inside the window.
     pub timeline: Vec<TimelineEntry>,
@@ -100,7 +100,7 @@ impl PointName {
 
 fn fits(name: &str, pattern: &str) -> bool {
     let mut parts = pattern.split('*');
-    let first = parts.next().unwrap_or_default();
+    let first = parts.next().expect("a split text has a first part");
     let Some(last) = parts.next_back() else {
         return name.contains(pattern);
     };

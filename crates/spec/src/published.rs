@@ -47,12 +47,14 @@ pub(crate) fn parse(
         let row = match row {
             Ok(row) => row,
             Err(error) => {
+                // An error without a place is shown at the beginning.
                 let at = error.position().map_or(0, |position| position.byte() as usize);
                 problems.add(&line_at(text, at), format!("not a row of {}", COLUMNS.join(",")));
                 return published;
             }
         };
-        let span = line_at(text, row.position().map_or(0, |position| position.byte() as usize));
+        let position = row.position().expect("a row that was read has a place");
+        let span = line_at(text, position.byte() as usize);
         if number == 0 {
             if row.iter().ne(COLUMNS) {
                 problems.add(&span, format!("the first line must be {}", COLUMNS.join(",")));
@@ -62,6 +64,7 @@ pub(crate) fn parse(
         }
         let field = |column: &str| {
             let index = COLUMNS.iter().position(|name| *name == column);
+            // A field that is missing is empty.
             index.and_then(|index| row.get(index)).unwrap_or_default().trim().to_owned()
         };
         let value = field("value").parse::<f64>().ok().filter(|value| value.is_finite());

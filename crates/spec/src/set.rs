@@ -88,7 +88,7 @@ fn put(
         return add(table, within, way, value, span);
     };
     let entry = table.entries.iter_mut().find(|entry| entry.key == key);
-    let Some(entry) = entry else { return Ok(()) };
+    let entry = entry.expect("the key is one of the table's");
     let place = entry.value.span.clone();
     if key == way {
         entry.value = placed(value, &place);

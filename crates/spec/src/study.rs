@@ -219,14 +219,16 @@ fn read(
         nemesis.and_then(|value| NemesisSettings::parse(value, &points, folder, problems));
     Study {
         name: folder.name.clone(),
+        // That it is missing was said.
         question: fields.text("question").unwrap_or_default().to_owned(),
         notes: set::note(folder, left_out)
             .into_iter()
             .chain(fields.texts("notes").into_iter().map(|(note, _)| note))
             .collect(),
         profile,
-        seed: seed.unwrap_or(0) as u64,
+        seed: seed.unwrap_or(0) as u64, // `is_seed_given` tells.
         is_seed_given: seed.is_some(),
+        // Flushes are measured only where a study asks for it.
         flush_test_s: fields.duration_ms("flush_test").unwrap_or(0).div_ceil(1000),
         points,
         twin,

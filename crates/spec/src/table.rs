@@ -103,8 +103,8 @@ impl StudyTable {
         let fields = Fields::of("a table", value, problems)?;
         let is_made = made_in(&fields, profile);
         fields.required("title");
-        let title = fields.text("title").unwrap_or_default().to_owned();
-        let note = fields.text("note").unwrap_or_default().to_owned();
+        let title = fields.text("title").unwrap_or_default().to_owned(); // That it is missing was said.
+        let note = fields.text("note").unwrap_or_default().to_owned(); // Not every table has a note.
         let listed = fields.value("list").and_then(|value| condition("list", value, text, &fields));
         let columns: Vec<TableColumn> =
             fields.list("columns").iter().filter_map(|one| column(one, text, &fields)).collect();
@@ -135,7 +135,7 @@ fn column(value: &Value, text: &str, table: &Fields<'_>) -> Option<TableColumn> 
     let problems = table.problems;
     let fields = Fields::of("a column", value, problems)?;
     fields.required("says");
-    let says = fields.text("says").unwrap_or_default().to_owned();
+    let says = fields.text("says").unwrap_or_default().to_owned(); // That it is missing was said.
     let keys: Vec<&'static str> =
         FIGURES.into_iter().filter(|key| fields.entry(key).is_some()).collect();
     let figure = match keys[..] {
@@ -146,7 +146,7 @@ fn column(value: &Value, text: &str, table: &Fields<'_>) -> Option<TableColumn> 
             None
         }
     };
-    let of = fields.text("of").unwrap_or_default().to_owned();
+    let of = fields.text("of").unwrap_or_default().to_owned(); // An empty scope is the whole trial.
     fields.finish();
     Some(TableColumn { says, figure: figure?, of })
 }
@@ -193,7 +193,7 @@ fn row(
         return None;
     }
     fields.required("says");
-    let says = fields.text("says").unwrap_or_default().to_owned();
+    let says = fields.text("says").unwrap_or_default().to_owned(); // That it is missing was said.
     let points = points("trials", &fields, targets);
     let mut values = BTreeMap::new();
     for entry in fields.named("values") {
@@ -216,7 +216,7 @@ fn row(
             Err(fault) => report(fault, source, &entry.value, text, problems),
         }
     }
-    let fact = fields.text("fact").unwrap_or_default().to_owned();
+    let fact = fields.text("fact").unwrap_or_default().to_owned(); // Most rows have none.
     fields.finish();
     Some(TableRow { says, points, values, fact, is_of_each: false, phase: String::new() })
 }

@@ -38,7 +38,7 @@ impl NodeThrottle {
     }
 }
 
-/// A number of bytes, called so in the message where it is none.
+/// A number of bytes. `what` names it in the message if the text is no number of bytes.
 pub(crate) fn bytes(fields: &Fields<'_>, key: &'static str, unit: &str) -> Option<u64> {
     let value = fields.value(key)?;
     let bytes = match &value.is {

@@ -233,6 +233,7 @@ impl Topology {
 
     /// Checks that everything that the texts of a machine name is there.
     fn check_texts(&self, node: &TopologyNode, places: &Places<'_>, problems: &Problems) {
+        // Other nodes have no texts of the study's.
         let Some(machine) = node.machine() else { return };
         let mut names = machine.texts().flat_map(dotted);
         if let Some(name) = names.find(|name| !self.has_name(Some(node), name)) {
@@ -263,10 +264,9 @@ impl Topology {
             ("postgres", _, _) => what == "bin",
             ("servers", _, _) => what == "password",
             (_, None, _) => false,
-            (_, Some(meant), Some(port)) => {
-                let ports = meant.machine().map(|machine| machine.ports.as_slice());
-                ports.unwrap_or_default().iter().any(|known| known == port)
-            }
+            (_, Some(meant), Some(port)) => meant
+                .machine()
+                .is_some_and(|machine| machine.ports.iter().any(|known| known == port)),
             (_, Some(meant), None) if meant.machine().is_some() => {
                 ["address", "directory", "disk", "name"].contains(&what)
             }
@@ -365,6 +365,7 @@ impl Topology {
 
     fn check_quorum(&self, node: &TopologyNode, places: &Places<'_>, problems: &Problems) {
         let NodeKind::Postgres(PostgresRole::Primary { sync: Some(quorum) }) = &node.kind else {
+            // Commits of other nodes wait for nobody.
             return;
         };
         let there = self.sync_standbys(&node.name).len();

@@ -289,7 +289,7 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
             rest = &from[2..];
             continue;
         }
-        let name = from[1..].split('}').next().unwrap_or_default();
+        let name = from[1..].split('}').next().expect("a split text has a first part");
         let closed = from.len() > name.len() + 1;
         if from.starts_with('{') && closed && is_name(name) {
             pieces.push(Piece::Name(name));

@@ -148,8 +148,8 @@ impl ScriptShare {
                     return ScriptText { name: builtin.name().to_owned(), text: text.to_owned() };
                 }
                 let found = script::BuiltinScript::find(builtin.name());
-                let found = found.map(|found| (found.description, found.text)).unwrap_or_default();
-                ScriptText { name: found.0.to_owned(), text: found.1.to_owned() }
+                let found = found.expect("pgbench's scripts are those of `script`");
+                ScriptText { name: found.description.to_owned(), text: found.text.to_owned() }
             }
         }
     }
@@ -192,6 +192,7 @@ impl Workload {
         let (pace, is_rate_of_capacity) = pace(&fields);
         let workload = Workload {
             name: name.to_owned(),
+            // Without words it is shown by its name.
             says: fields.text("says").unwrap_or_default().to_owned(),
             scripts: scripts(&fields, folder),
             clients: fields.integer("clients", 1..=CLIENTS_MAX).unwrap_or(1),

@@ -116,7 +116,7 @@ impl Expectation {
         }
     }
 
-    /// The bounds of what is expected; infinite where there is none.
+    /// The bounds of the expectation; infinite on a side without a bound.
     pub fn range(&self) -> (f64, f64) {
         match *self {
             Expectation::AtLeast(bound) | Expectation::MoreThan(bound) => (bound, f64::INFINITY),

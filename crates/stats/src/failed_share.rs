@@ -117,7 +117,7 @@ mod tests {
         check(&none, &one, Some(false));
         check(&none, &none, Some(false));
         check(&clusters(6, 9, 1_000), &clusters(6, 9, 1_000), Some(false));
-        // One cluster does not tell how failures come together; without any there is nothing to tell.
+        // Fewer than two clusters do not show whether failures come together.
         check(&none, &clusters(1, 9, 1_000), None);
         check(&none, &clusters(1, 0, 1_000), Some(false));
         check(&none, &[], None);

@@ -28,7 +28,7 @@ pub struct LogInterval {
 /// A whole log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HdrLog {
-    /// Time at which it began, in seconds since 1970, if it says so.
+    /// The time at which the log began, in seconds since 1970, if the log has it.
     pub start_unix_s: Option<f64>,
     /// The intervals in the order of the file.
     pub intervals: Vec<LogInterval>,

@@ -5,7 +5,7 @@ pub const FAMILY_ERROR: f64 = 0.05;
 
 /// The p-values of a family of comparisons, adjusted by Holm's step-down method ("A simple
 /// sequentially rejective multiple test procedure", 1979) and in the order given: those that stay
-/// at or below α are differences, with a chance of at most α that any of them is none. NaN counts
+/// at or below α are differences, with a chance of at most α that any of them is there by chance alone. NaN counts
 /// as 1.
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
     let p_of = |index: usize| match p_values[index] {

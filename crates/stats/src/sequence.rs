@@ -16,7 +16,7 @@ use crate::interval::{ConfidenceInterval, IntervalMethod, NoInterval};
 use crate::planned;
 use crate::serial;
 
-/// Observations before the first interval: at an error of 2.5 % there is none for fewer.
+/// The fewest observations that have an interval at an error of 2.5 %.
 pub const OBSERVATIONS_MIN: usize = 5;
 
 /// The precision of the normal distribution of effects over which the sequence is mixed, in units of

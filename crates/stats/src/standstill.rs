@@ -78,7 +78,7 @@ mod tests {
         check(&with(30, 40), 1.0, &[(30, 40)]);
         check(&with(0, 35), 1.0, &[(0, 35)]);
         check(&[0.0; 40], 1.0, &[(0, 40)]);
-        // Half a second is none.
+        // Half a second is no standstill.
         check(&with(10, 15), 0.1, &[]);
         check(&with(10, 20), 0.1, &[(10, 20)]);
         // One client with transactions of 2.5 s: seconds without an end are usual; a gap of 12 s is not.

@@ -65,7 +65,7 @@ pub enum SteadyState {
     CannotTell {
         /// As above.
         warmup_s: f64,
-        /// The change that cannot be excluded: of throughput, if it is one.
+        /// The change that cannot be excluded, if it is one of throughput.
         shift: WindowShift,
     },
     /// Not steady: the trial runs longer or is void.

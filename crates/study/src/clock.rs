@@ -23,6 +23,7 @@ pub(crate) fn wall_at(origin: Instant) -> jiff::Timestamp {
 /// The time of another wall clock, which shows `now_us` microseconds since 1970 now, at the run's
 /// beginning.
 pub(crate) fn wall_before(now_us: i64, origin: Instant) -> jiff::Timestamp {
+    // A clock that shows a year beyond 9999 is wrong in any case.
     jiff::Timestamp::from_microsecond(now_us).unwrap_or_default() - origin.elapsed()
 }
 

@@ -88,6 +88,7 @@ pub(crate) fn on_hosts(fleet: &StudyHosts, labs: &Labs) -> Vec<MachineFact> {
         facts.push(fact(&group, "name", hello.name.clone()));
         facts.extend(hello.facts.iter().map(|(name, value)| fact(&group, name, value.clone())));
         let lab = labs.iter().find(|lab| lab.host() == Some(host.entry().name.as_str()));
+        // A host without servers has no lab, and no facts of one.
         let of_lab = lab.map(built).unwrap_or_default();
         facts.extend(of_lab.into_iter().map(|one| {
             let name = if one.name == "version" { "PostgreSQL" } else { one.name.as_str() };

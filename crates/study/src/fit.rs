@@ -8,7 +8,6 @@ pub(crate) mod hosts;
 pub(crate) mod huge_pages;
 pub(crate) mod misfit;
 pub(crate) mod mistakes;
-pub(crate) mod need;
 pub(crate) mod outside_misfit;
 pub(crate) mod packages;
 pub(crate) mod point;

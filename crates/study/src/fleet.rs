@@ -182,7 +182,7 @@ impl StudyHosts {
         let mut addresses = Vec::new();
         for host in &self.hosts {
             let (name, text) = (&host.entry().name, host.entry().address.as_deref());
-            let address = address(name, text.unwrap_or_default())?;
+            let address = address(name, text.unwrap_or_default())?; // Refused where none is given.
             clients.insert(address);
             clients.extend(own_address_towards(address));
             addresses.push(address);

@@ -47,7 +47,7 @@ struct Failure {
     why: String,
 }
 
-/// A failure without a proof is nobody's fault for certain.
+/// Nobody is blamed for a failure without a proof.
 impl From<String> for Failure {
     fn from(why: String) -> Failure {
         Failure { fault: FaultyParty::Unknown, why }
@@ -189,7 +189,9 @@ impl PairsOrder<'_> {
             })?;
         }
         match stop {
-            ComparisonStop::Died => Err(of_server(lost.unwrap_or_default())),
+            ComparisonStop::Died => Err(of_server(
+                lost.unwrap_or_else(|| "its clients gave up without a message".to_owned()),
+            )),
             _ => Ok(()),
         }
     }

@@ -84,6 +84,7 @@ fn attempt(
     }
     if trials.is_empty() {
         let points = request.study.points.iter().map(|point| point.name.to_string());
+        // Every name fits an empty pattern.
         let pattern = request.only.clone().unwrap_or_default();
         return Err(Error::NothingFits { pattern, points: points.collect() });
     }
@@ -167,6 +168,7 @@ struct Spent {
 impl Run<'_> {
     /// Time that the record's clock had reached: moments go on from there.
     fn elapsed_before(&self) -> std::time::Duration {
+        // Before the first trial the clock stands at its beginning.
         let last = self.done.iter().map(|trial| trial.ended.0).max().unwrap_or(0);
         std::time::Duration::from_nanos(last)
     }
@@ -223,6 +225,7 @@ impl Run<'_> {
         points.extend(self.pairings.iter().flat_map(|pairing| [pairing.above, pairing.below]));
         points.retain(|point| self.preflight.reason(*point).is_none());
         self.build(platform, points, observe)?;
+        // No trial, no round.
         let rounds = trials.iter().map(|planned| planned.round).max().unwrap_or(0);
         for (index, planned) in fitting.iter().enumerate() {
             if self.control.urgency() != StopUrgency::None {
@@ -249,6 +252,7 @@ impl Run<'_> {
     ) -> Result<(), Error> {
         let seconds = self.request.study.flush_test_s;
         let known = self.writer.header().facts.iter().any(|fact| fact.group == facts::FLUSHES);
+        // Not asked for, known already, or on servers of the user's, whose disks the rig does not write.
         let (1.., false, Some(labs)) = (seconds, known, platform.labs()) else { return Ok(()) };
         let (began, what) = (Instant::now(), facts::FLUSHES);
         observe(StudyEvent::Preparing { what, share: None });
@@ -295,7 +299,7 @@ impl Run<'_> {
                 }
             };
             let mut sizes = facts::data(&site, &what);
-            sizes.extend(platform.labs().map(facts::packages).unwrap_or_default());
+            sizes.extend(platform.labs().into_iter().flat_map(facts::packages));
             self.writer.change_header(|header| {
                 header.facts.retain(|fact| {
                     !sizes.iter().any(|size| (&size.group, &size.name) == (&fact.group, &fact.name))
@@ -319,7 +323,7 @@ impl Run<'_> {
         of: usize,
         observe: &mut dyn FnMut(StudyEvent<'_>),
     ) -> Result<(), Error> {
-        let why = self.preflight.reason(planned.point).unwrap_or_default();
+        let why = self.preflight.reason(planned.point).expect("a trial is skipped for a reason");
         let (request, control, origin) = (self.request, self.control, self.origin);
         let attempt = self.next_attempt(planned.number);
         let order = order(request, control, origin, (planned, attempt), SiteUse::Yes, None, None);
@@ -377,7 +381,7 @@ impl Run<'_> {
     ) -> Result<record::FinishedTrial, Error> {
         let began = Instant::now();
         let index = self.sites.iter().position(|site| site.plan.points.contains(&planned.point));
-        let index = index.unwrap_or(0);
+        let index = index.expect("a site was built for each point that fits");
         let (request, control, origin) = (self.request, self.control, self.origin);
         let attempt = (planned, self.next_attempt(planned.number));
         let name = &request.study.points[planned.point].name;
@@ -460,6 +464,7 @@ impl Run<'_> {
             Err(Error::Interrupted { .. }) => RunState::Interrupted,
             Err(error) => RunState::Broken(error.to_string()),
         };
+        // Where nothing was measured, the entry stays empty.
         let ratio = overhead.map(|ratio| format!("{ratio:.3}")).unwrap_or_default();
         let saved = self.writer.change_header(|header| {
             header.ended_at = Some(clock::wall());

@@ -137,7 +137,7 @@ pub(crate) fn run(
         Err(TrialFailure::Record(error)) => return TrialEnd::Unrecorded(error),
     }
     if let Some(HostAtFault { name, why, is_lost }) = host_at_fault(order, &finished.trial) {
-        // What its servers did or did not do is its own doing.
+        // The study itself brought about what its servers did.
         let of_others = seen.crashes.map(|crashes| {
             crashes.without(|node| site.hosts().any(|(one, on)| one == node && on == name))
         });
@@ -204,6 +204,7 @@ fn lasted_ns(order: &TrialOrder<'_>, trial: &Trial) -> u64 {
 
 /// The crashes that nothing explains, as figures: of each server, and of all.
 fn note_crashes(seen: &Seen, finished: &mut FinishedTrial) {
+    // Where nobody could look for crashes, no figure says that there were none.
     let Some(crashes) = &seen.crashes else { return };
     let metrics = &mut finished.trial.metrics;
     let scopes = metrics.entry(metrics::UNASKED_CRASHES.name.to_owned()).or_default();
@@ -411,6 +412,7 @@ pub(crate) fn load_failure(error: &LoadError) -> String {
         }
         _ => String::new(),
     };
+    // Not every error has a hint.
     let hint = error.hint().map(|hint| format!("; hint: {hint}")).unwrap_or_default();
     format!("{error}{count}{hint}")
 }

@@ -256,7 +256,7 @@ impl ActivitySamples {
         Some((nearest.backend, self.holders.get(nearest.holder)?))
     }
 
-    /// Gives events other names, where there is one.
+    /// Gives events other names, where another name is known.
     pub fn rename(&mut self, name: &dyn Fn(&str) -> Option<String>) {
         for event in &mut self.events {
             if let Some(own) = name(event) {

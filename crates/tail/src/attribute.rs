@@ -37,7 +37,7 @@ const FEW: f64 = 100.0;
 /// A lock is asked for its holder so often that the answer nearest to a look speaks of it.
 const HOLDER_WITHIN_NS: u64 = 300_000_000;
 
-/// The slow transactions of a load by cause; none if there are none.
+/// The slow transactions of a load by cause; none if no transaction was slow.
 #[must_use]
 pub fn attribute(load: &TailSource<'_>, activity: &ActivitySamples) -> Option<SlowTransactions> {
     let wanted = (1.0 - FEW / (load.count as f64).max(1.0)).clamp(0.95, 0.99);

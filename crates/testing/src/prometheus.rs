@@ -21,7 +21,7 @@ pub struct Prometheus {
 /// An address of this machine that nobody listens at.
 ///
 /// # Panics
-/// If there is none.
+/// If Prometheus is not installed.
 #[must_use]
 pub fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").and_then(|port| port.local_addr()).expect("a free port")

@@ -24,7 +24,7 @@ const KEYWORDS: [&str; 15] = [
 /// Faults of `document`, each with its place; a key that the schema does not know is one, too.
 ///
 /// # Panics
-/// If the schema is none, or has a keyword that is not known here.
+/// If the schema is not valid, or has a keyword that is not known here.
 pub fn faults(schema: &Value, document: &Value) -> Vec<String> {
     let mut found = Vec::new();
     collect(schema, schema, document, "$", &mut found);

@@ -135,7 +135,7 @@ impl ClaimMeasurement {
         })
     }
 
-    /// In numbers; those that do not exist, infinite ones included, are none.
+    /// The verdict in numbers; a number that is infinite or undefined is left out.
     pub fn figures(&self) -> ClaimFigures {
         let finite = |value: f64| Some(value).filter(|value| value.is_finite());
         match self {

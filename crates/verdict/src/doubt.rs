@@ -169,7 +169,7 @@ impl Cause {
     }
 }
 
-/// Reasons to doubt the figures that an expression refers to; none where there is nothing to doubt.
+/// Reasons to doubt the figures that an expression refers to; none if the figures are sound.
 pub(crate) fn limits(study: &Study, expression: &ClaimExpression, trials: &[Trial]) -> Vec<String> {
     let causes = if delay::is_computed(expression) { &CAUSES_BUT_DELAY[..] } else { &CAUSES[..] };
     let mut reasons: Vec<String> = Vec::new();

@@ -4,6 +4,7 @@
 //! without further errors. Strings are bytes where they are in the client encoding, which the
 //! server does not promise to be UTF-8.
 
+mod asynchronous;
 mod authentication;
 mod backend_key_data;
 mod command_complete;
@@ -11,12 +12,11 @@ mod copy_response;
 mod data_row;
 mod error_response;
 mod negotiate_protocol_version;
-mod notification_response;
 mod parameter_description;
-mod parameter_status;
 mod ready_for_query;
 mod row_description;
 
+pub use asynchronous::{NotificationResponse, ParameterStatus};
 pub use authentication::{Authentication, SaslMechanisms};
 pub use backend_key_data::{BackendKey, BackendKeyData, CancelKey};
 pub use command_complete::CommandComplete;
@@ -24,9 +24,7 @@ pub use copy_response::CopyResponse;
 pub use data_row::{DataRow, RowColumns};
 pub use error_response::{ErrorFields, ErrorResponse, ServerError};
 pub use negotiate_protocol_version::NegotiateProtocolVersion;
-pub use notification_response::NotificationResponse;
 pub use parameter_description::ParameterDescription;
-pub use parameter_status::ParameterStatus;
 pub use ready_for_query::TransactionStatus;
 pub use row_description::{ResultField, ResultFields, RowDescription};
 

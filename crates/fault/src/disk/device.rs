@@ -442,7 +442,7 @@ impl Filesystem for Device {
 }
 
 /// The writes that the kernel has handed to a block device and that have not ended: reads and writes are two
-/// numbers in the file. A flush is none of them.
+/// numbers in the file. Flushes are not numbered.
 fn writes_under_way(queue: &File) -> u64 {
     let mut text = [0; 64];
     let length = queue.read_at(&mut text, 0).ok();

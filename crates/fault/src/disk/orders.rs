@@ -213,7 +213,7 @@ impl FromStr for DiskStatus {
     }
 }
 
-/// A line that is none of these.
+/// A line that cannot be read as an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MalformedOrder;
 

@@ -28,7 +28,7 @@ pub enum ReadError {
     TooLong { file: String, line: u64, why: TooLong },
 }
 
-/// A line longer than this is none of a history.
+/// A longer line cannot be one of a history.
 const LINE_BYTES_MAX: usize = 64 << 20;
 
 /// Adds what a file says to a history. What is wrong with a line is a fault of the history; what

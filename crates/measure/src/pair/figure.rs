@@ -48,7 +48,7 @@ impl ComparedFigure {
         });
     }
 
-    /// As a record has it, with its verdict. A difference below `threshold`, a share, is none; below
+    /// As a record has it, with its verdict. A difference below `threshold`, a share, counts as none; below
     /// the floor of the instances nothing is said. The answer rests on the figures `deciding`.
     #[must_use]
     pub fn judged(

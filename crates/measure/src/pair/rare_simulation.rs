@@ -133,7 +133,7 @@ impl Course {
                     standstills.push([at, length_s.min(SEGMENT_S - at)]);
                     at += length_s;
                 }
-                // Shorter ones than a second are none.
+                // Standstills shorter than a second do not count.
                 standstills.retain(|[_, length_s]| *length_s >= SideStandstills::LEAST_S);
             }
             Kind::Restarts { share, speed } => {

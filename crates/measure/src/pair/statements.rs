@@ -230,7 +230,7 @@ impl StatementSeries {
         })
     }
 
-    /// A verdict for each script, in their order. A difference below `threshold`, a share, is none; below the floor of
+    /// A verdict for each script, in their order. A difference below `threshold`, a share, counts as none; below the floor of
     /// the instances nothing is said.
     fn verdicts(
         &self,

@@ -78,7 +78,7 @@ const VOLATILE: [(&str, &str); 24] = [
     ("pg_stat_", "statistics"),
 ];
 
-/// Why a text does not give the same twice; none where nothing in it says so.
+/// Why a statement gives another result each time; none if nothing in its text makes it do so.
 pub(crate) fn varying(text: &str) -> Option<&'static str> {
     let text = text.to_lowercase();
     let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));

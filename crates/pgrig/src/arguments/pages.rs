@@ -58,7 +58,7 @@ fn words(command: &str) -> Vec<String> {
     words
 }
 
-/// Why a command cannot be typed as it stands; places for a user's own words are none.
+/// Why a command cannot be typed as it stands; a placeholder for a user's own words is no fault.
 fn fault(words: &[String]) -> Option<String> {
     // A synopsis or a message.
     if words[1] == "help" || words.iter().any(|word| word.starts_with('[') || word.contains('…'))

@@ -203,7 +203,7 @@ fn request(arguments: &RunArguments) -> Result<StudyRequest, Complaint> {
         study = study.with_seed(seed);
     }
     if let StudyServers::Built { pg_bin, .. } = &servers
-        // Where there is none, a study says so itself.
+        // A study checks by itself that the file is there.
         && let Ok(installation) = lab::find::find(pg_bin.as_deref())
     {
         check::settings(&study, &installation)?;

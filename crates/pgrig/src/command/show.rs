@@ -288,7 +288,7 @@ fn noise(noise: &MetricNoise) -> Value {
     })
 }
 
-/// Numbers that are none (infinite, undefined) are null, as JSON has it.
+/// A number that is infinite or undefined is null, because JSON has no word for it.
 fn claim(claim: &ClaimVerdict) -> Value {
     let ClaimFigures { measured, low, high, confidence, method, n } = claim.measured.figures();
     json!({

@@ -160,14 +160,18 @@ fn no_file_is_so_short_that_it_belongs_to_its_neighbour() {
     let mut found = Vec::new();
     for room in crates().into_keys() {
         for path in files(&folder(&room)) {
-            let lines = fs::read_to_string(&path).unwrap().lines().count();
-            if lines < LINES_MIN {
+            let text = fs::read_to_string(&path).unwrap();
+            let lines = text.lines().count();
+            // The root of a crate, a test program or a folder lists its modules.
+            let is_module = |line: &str| line.ends_with(';') && line.split(' ').any(|word| word == "mod");
+            let is_root = text.lines().any(is_module);
+            if lines < LINES_MIN && !is_root {
                 let file = path.strip_prefix(folder(&room)).unwrap().display().to_string();
                 found.push(format!("{room}/{file} has {lines} lines"));
             }
         }
     }
-    at_most("files of less than 20 lines", 46, &found);
+    at_most("files of less than 20 lines", 17, &found);
 }
 
 const LINES_MIN: usize = 20;

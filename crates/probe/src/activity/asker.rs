@@ -77,6 +77,7 @@ impl Asker {
     ) -> Asker {
         let each = if pair.is_some() { VIEW_BESIDE_EACH } else { VIEW_EACH };
         let (pair, names) = pair.unzip();
+        // Without shared memory no number of a wait has to be named.
         let viewed = Viewed { names: names.unwrap_or_default(), ..Viewed::default() };
         let beat = Beat::new(each, VIEW_SHARE);
         let load = LoadThreads::default();
@@ -145,6 +146,7 @@ impl Asker {
             let Viewed { agreement, names, .. } = &mut self.viewed;
             compare(&waits(&before), &processes, &waits(&after), agreement, names);
             self.shared.names_are(names);
+            // A server that starts or recovers may have none: no process has the number 0.
             self.shared.watch(&after, checkpointer.map_or(0, |one| one.backend));
         }
         let of_load = processes.iter().filter(|process| process.is_of_load);
@@ -164,6 +166,7 @@ impl Asker {
         let background = BackgroundActivity {
             checkpointer: checkpointer.map(|one| one.event.as_str()),
             autovacuum: self.shared.autovacuum.load(Ordering::Relaxed),
+            // Of a server elsewhere it is not known whether the machine was taken from it.
             steal: self.processes.as_mut().map_or(0, |processes| processes.steal(ended)),
             load_waited_ns: self.load.waited_ns(ended),
         };

@@ -54,7 +54,7 @@ pub(crate) struct Layout {
     slots: usize,
 }
 
-/// A backend in shared memory: its process id, and its wait event as a number; 0 is none.
+/// A backend in shared memory: its process id, and its wait event as a number, 0 if it does not wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     slot: usize,
@@ -174,6 +174,7 @@ impl Backends {
 const SPARE: usize = 4;
 
 fn word(slot: &[u8], at: usize) -> u32 {
+    // What lies behind the memory that was read is as an unused slot.
     slot.get(at..at + 4).and_then(|word| word.try_into().ok()).map_or(0, u32::from_ne_bytes)
 }
 
@@ -277,6 +278,7 @@ fn layout(first: u64, bytes: &[u8], known: &BTreeMap<i32, String>) -> Option<Lay
             let waits: Vec<usize> =
                 (0..stride).step_by(4).filter(|at| tells(*at, &slots)).collect();
             if let [wait] = waits[..] {
+                // Without a slot none is read.
                 let slots = numbers.into_iter().max().map_or(0, |last| last + 1);
                 return Some(Layout { first, stride, pid, wait, slots });
             }

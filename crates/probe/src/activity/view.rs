@@ -84,7 +84,8 @@ impl View {
         let rows = view.ask(what, OWN)?;
         let row = rows.first().ok_or(ProbeError::Silence { what, seconds: 0 })?;
         let [backend, user, database, age] = [0, 1, 2, 3].map(|index| text(row, index));
-        let (backend, age_s) = (backend.parse().unwrap_or(0), age.parse().unwrap_or(0.0));
+        let own = backend.parse().ok().zip(age.parse().ok());
+        let (backend, age_s) = own.ok_or(ProbeError::Silence { what, seconds: 0 })?;
         view.own = Own { backend, user, database, age_s };
         Ok(view)
     }
@@ -120,6 +121,7 @@ impl View {
         let mut blockers: BTreeMap<i32, i32> = BTreeMap::new();
         let mut holders: HashMap<i32, LockHolder> = HashMap::new();
         for row in &rows {
+            // A prepared transaction holds its locks as 0, as pg_blocking_pids() says.
             let [waiter, holder] = [0, 1].map(|index| text(row, index).parse().unwrap_or(0));
             blockers.entry(waiter).or_insert(holder);
             let [kind, application, state, query] = [2, 3, 4, 5].map(|index| text(row, index));
@@ -158,7 +160,7 @@ type Row = Vec<Option<String>>;
 
 /// A field; empty for null.
 fn text(row: &Row, index: usize) -> String {
-    row.get(index).cloned().flatten().unwrap_or_default()
+    row.get(index).cloned().flatten().unwrap_or_default() // As documented.
 }
 
 /// The session for which a waiter waits in the end. Sessions that wait for one another have none.

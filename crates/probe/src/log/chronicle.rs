@@ -112,6 +112,7 @@ impl Chronicle {
         } else if let Some(complete) = CheckpointEnd::parse(message) {
             self.checkpoint_end(at, &complete);
         } else if let Some(text) = message.strip_prefix("automatic ") {
+            // An entry that tells no time is a moment.
             let length_ns = seconds_after(message, "elapsed: ").unwrap_or(0);
             let text = first_line(text);
             let what = text.split_once(": index scans").map_or(&*text, |(what, _)| what);
@@ -220,6 +221,7 @@ fn is_error(entry: &Entry) -> bool {
     match entry.severity.as_str() {
         "ERROR" | "FATAL" | "PANIC" => true,
         "LOG" | "WARNING" | "NOTICE" | "INFO" | "DEBUG" => false,
+        // An entry without a code is no error.
         _ => !["", "00", "01", "02"].contains(&entry.sqlstate.get(..2).unwrap_or_default()),
     }
 }
@@ -269,6 +271,7 @@ fn seconds_after(text: &str, key: &str) -> Option<u64> {
 }
 
 fn first_line(text: &str) -> String {
+    // The first line of an empty text is empty.
     text.lines().next().unwrap_or_default().chars().take(TEXT_MAX).collect()
 }
 

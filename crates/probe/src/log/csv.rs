@@ -18,6 +18,7 @@ pub(crate) fn parse(record: &str) -> Option<Entry> {
     if columns.len() <= APPLICATION {
         return None;
     }
+    // Old versions have no column for the backend type.
     let mut take = |column: usize| columns.get_mut(column).map(std::mem::take).unwrap_or_default();
     Some(Entry {
         at: WallClock::parse(&take(LOG_TIME))?,

@@ -29,6 +29,7 @@ pub(super) fn from_diskstats(text: &str, wanted: impl Fn(&str) -> bool) -> Vec<R
         let Some(device) = words.next().filter(|device| wanted(device)) else { continue };
         let fields: Vec<Option<u64>> = words.map(|word| word.parse().ok()).collect();
         let field = |n: usize| fields.get(n - 1).copied().flatten();
+        // A device that has read and written nothing is none that anybody uses.
         if field(1).unwrap_or(0) == 0 && field(5).unwrap_or(0) == 0 {
             continue;
         }

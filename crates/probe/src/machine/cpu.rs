@@ -33,7 +33,7 @@ pub(super) fn from_stat(text: &str, ticks_per_second: f64) -> Vec<Reading> {
     let ticks: Vec<Option<u64>> = lines
         .get("cpu")
         .map(|rest| rest.split_whitespace().map(|word| word.parse().ok()).collect())
-        .unwrap_or_default();
+        .unwrap_or_default(); // Figures of a file without the line are missing.
     let shares = SHARES.iter().filter_map(|(metric, fields)| {
         let of = |field: &usize| ticks.get(*field).copied().flatten().map(|n| n as f64);
         let total: f64 = fields.iter().map(of).sum::<Option<f64>>()?;

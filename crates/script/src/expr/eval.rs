@@ -301,7 +301,7 @@ fn random(function: Function, arguments: &[Value], prng: &mut Xoroshiro128) -> E
     }))
 }
 
-/// In doubles if any argument is one.
+/// Computed in doubles if any argument is a double.
 fn extreme(function: Function, arguments: &[Value]) -> Evaluated {
     let is_least = function == Function::Least;
     if arguments.iter().any(|value| matches!(value, Value::Double(_))) {

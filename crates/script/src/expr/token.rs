@@ -65,7 +65,7 @@ pub(crate) enum Symbol {
     Comma,
 }
 
-/// Reason why the text at a token is none; the range is the offending text.
+/// Why a text is no token; the range is that of the text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LexError {
     pub(crate) message: &'static str,

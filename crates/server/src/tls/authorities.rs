@@ -109,7 +109,7 @@ fn signs_itself(certificate: &Certificate) -> bool {
         && check_identifiers(certificate, certificate).is_ok()
 }
 
-/// An identifier that cannot be read is none.
+/// An identifier that cannot be read counts as missing.
 fn key_identifier(certificate: &Certificate) -> Option<OctetString> {
     extension::<SubjectKeyIdentifier>(certificate).ok().flatten().map(|key| key.0)
 }

@@ -142,8 +142,7 @@ impl Entry<'_> {
     }
 
     fn run(&self) -> Option<Action> {
-        let command: Vec<String> =
-            self.fields.texts("run").into_iter().map(|(word, _)| word).collect();
+        let command = self.fields.command("run")?;
         self.fields.required("on")?;
         Some(Action::Run { node: self.machine("on")?, command })
     }

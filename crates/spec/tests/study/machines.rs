@@ -101,6 +101,10 @@ fn what_is_wrong_with_machines_is_pointed_at() {
     );
     check("{proxy.port.sql}", "{proxy.port.web}", "nothing is called {proxy.port.web}");
     check("command = [\"/bin/manager\"", "comand = [\"/bin/manager\"", "a process has no command");
+    let no_program = "a command has no program";
+    check("command = [\"proxy\", \"{self.port.sql}\"]", "command = []", no_program);
+    check("command = [\"proxy\", ", "command = [\"\", ", no_program);
+    check("run = [\"/bin/ctl\", \"{self.directory}\", \"--ttl={ttl}\"]", "run = []", no_program);
     check("http = \"http", "https = \"http", "ready: one condition");
     check("process = \"server\"", "process = \"postgres\"", "unknown process \"postgres\"");
     check("cut = \"victim\"", "cut = \"victin\"", "unknown link \"victin\"");

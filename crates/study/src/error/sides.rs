@@ -21,7 +21,7 @@ pub enum SidesError {
     Locale {
         side: &'static str,
         locale: String,
-        /// What says so.
+        /// The option or file that says it.
         source_words: String,
         why: String,
     },

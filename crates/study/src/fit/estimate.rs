@@ -56,7 +56,7 @@ impl PlanEstimate {
                 .sum::<f64>()
                 + pairs_s,
             disk_bytes: sites.iter().map(|site| disk_bytes(study, trials, site)).sum(),
-            memory_bytes: memory.chain(both).max().unwrap_or(0),
+            memory_bytes: memory.chain(both).max().unwrap_or(0), // No site takes none.
         }
     }
 
@@ -251,6 +251,7 @@ fn has_server(node: &TopologyNode) -> bool {
 
 /// Number of programs of a machine.
 fn programs(node: &TopologyNode) -> u64 {
+    // A node of another kind has no programs of the study's.
     node.machine().map_or(0, |machine| machine.processes.len() as u64)
 }
 
@@ -259,6 +260,7 @@ fn servers(topology: &Topology) -> u64 {
 }
 
 pub(crate) fn data_bytes(data: &TrialData) -> u64 {
+    // Without pgbench's tables these have no bytes.
     let pgbench = data.pgbench.as_ref().map_or(0, |tables| {
         // Of accounts, the table by far the largest: a lower fill factor makes more pages.
         let table = SCALE_TABLE_BYTES * 100 / u64::from(tables.fillfactor);
@@ -268,12 +270,14 @@ pub(crate) fn data_bytes(data: &TrialData) -> u64 {
 }
 
 fn build_s(data: &TrialData) -> f64 {
+    // Without pgbench's tables none are built.
     let scale = data.pgbench.as_ref().map_or(0, |tables| tables.scale);
     f64::from(scale) / SCALES_PER_S + rows(data) as f64 / ROWS_PER_S
 }
 
 /// Rows that a study's own script makes, as far as it says.
 fn rows(data: &TrialData) -> u64 {
+    // Rows of which the study says nothing are not in the estimate.
     data.variables.get("rows").and_then(|rows| rows.parse().ok()).unwrap_or(0)
 }
 

@@ -96,7 +96,7 @@ impl MachineResources {
     pub(crate) fn on_hosts(built: &Labs, labs: &Path) -> Result<MachineResources, lab::Error> {
         let host = |lab: &lab::Lab| {
             Ok::<_, lab::Error>(HostHas {
-                name: lab.host().unwrap_or_default().to_owned(),
+                name: lab.host().expect("these labs are on hosts").to_owned(),
                 nodes: built.nodes_of(lab),
                 installation: lab.installation().clone(),
                 resources: lab.resources()?,
@@ -141,7 +141,7 @@ impl MachineResources {
     /// Resources of this machine for loading the user's server.
     pub fn outside(target: &Target, labs: &Path) -> Result<MachineResources, lab::Error> {
         let connections = number(target, FREE_CONNECTIONS)?;
-        let listed = target.value(EXTENSIONS)?.unwrap_or_default();
+        let listed = target.value(EXTENSIONS)?.unwrap_or_default(); // NULL where there is none.
         let extensions = listed.split(',').map(str::to_owned).collect();
         let mut client = target.connect()?;
         let rows = client.query(SETTINGS, &[]).map_err(|source| lab::Error::Query {
@@ -197,6 +197,7 @@ fn host_of<'h>(hosts: &'h [HostHas], node: &str) -> Option<&'h HostHas> {
 }
 
 fn number(target: &Target, sql: &str) -> Result<u32, lab::Error> {
+    // A number below 0 says that sessions use the reserved connections as well: none is free.
     Ok(target.value(sql)?.and_then(|text| text.parse().ok()).unwrap_or(0))
 }
 

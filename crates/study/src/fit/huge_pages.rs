@@ -5,8 +5,7 @@ use spec::{TopologyNode, TrialPoint};
 use terms::{grouped, size};
 
 use crate::fit::estimate;
-use crate::fit::misfit::PointMisfit;
-use crate::fit::need::ResourceNeed;
+use crate::fit::misfit::{PointMisfit, ResourceNeed};
 
 /// The line of a plan whose servers ask for huge pages; reserving them is the administrator's. A group are points
 /// whose servers stand at once.
@@ -106,6 +105,7 @@ fn each(
         let memory = estimate::memory_of(point, |name| name == node.name);
         let sessions = u64::from(memory.connections) * SESSION_BYTES;
         let bytes = memory.shared_bytes + memory.shared_bytes / 32 + sessions + FIXED_BYTES;
+        // A kernel without huge pages has none of any size.
         bytes.checked_div(has.size_bytes).map_or(0, |pages| pages + 1)
     };
     let nodes = point.topology.nodes.iter().filter(move |node| node.is_postgres() && wants(node));

@@ -1,4 +1,4 @@
-//! Reasons why a point cannot run here.
+//! What a plan needs and the machine has, and why a point cannot run here.
 
 /// Why a point cannot run here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,4 +13,15 @@ pub struct PointMisfit {
     pub has: String,
     /// Next step for the user.
     pub hint: Option<String>,
+}
+
+/// One line of the plan: what is needed, and what the machine has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResourceNeed {
+    /// Of what.
+    pub what: &'static str,
+    /// Amount that is needed.
+    pub needs: String,
+    /// Amount that there is.
+    pub has: String,
 }

@@ -119,8 +119,9 @@ fn in_script(
     let script = match ParsedScript::parse(&text.name, &text.text, syntax, &mut names) {
         Ok(script) => script,
         Err(error) => {
+            // Not every error has a hint.
             let hint = error.hint.as_ref().map(|hint| format!("\nhint: {hint}"));
-            return vec![format!("{error}{}", hint.unwrap_or_default())];
+            return vec![format!("{error}{}", hint.unwrap_or_default())]; // As above.
         }
     };
     let mut set: BTreeSet<String> =

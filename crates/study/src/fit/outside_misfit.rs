@@ -115,6 +115,7 @@ fn checksums(option: &str) -> Option<&'static str> {
 
 /// The SQL of a script, variables as they are written.
 pub(crate) fn as_written(text: &ScriptText, syntax: ScriptSyntax) -> Vec<String> {
+    // A script that cannot be read is refused before the run (`mistakes`).
     let statements = sql::statements(text, syntax, &VariableValues::new()).unwrap_or_default();
     statements.into_iter().map(|(_, statement)| statement).collect()
 }

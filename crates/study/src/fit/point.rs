@@ -178,7 +178,7 @@ fn part_misfits(point: &TrialPoint, has: &MachineResources) -> Vec<PointMisfit> 
         let Some(installation) = has.installation(&node.name) else { continue };
         let extensions = node.extensions.iter().map(|name| installation.require_extension(name));
         let preloaded = node.settings.value("shared_preload_libraries");
-        let preloaded = preloaded.unwrap_or_default().split(',');
+        let preloaded = preloaded.unwrap_or_default().split(','); // PostgreSQL's default is empty.
         let libraries = preloaded.map(str::trim).filter(|name| !name.is_empty());
         let libraries = libraries.map(|name| installation.require_library(name));
         let routing = matches!(node.kind, NodeKind::Plproxy(_))
@@ -186,6 +186,7 @@ fn part_misfits(point: &TrialPoint, has: &MachineResources) -> Vec<PointMisfit> 
         missing.extend(extensions.chain(libraries).chain(routing).filter_map(Result::err));
     }
     missing.extend(has.installation(&point.data.node).into_iter().flat_map(|installation| {
+        // Data that are not warmed need no extension for it.
         let ways = point.data.warm.as_ref().map(|warm| warm.with.as_slice()).unwrap_or_default();
         let needed = |way: &CacheWarmer| installation.require_extension(extension(*way)).err();
         // Each way warms by itself: only when none is there does it not fit.

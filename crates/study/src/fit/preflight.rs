@@ -9,8 +9,7 @@ use crate::fit::estimate::{self, PlanEstimate, open_files};
 use crate::fit::has::{HasServers, HostHas, MachineResources};
 use crate::fit::hosts;
 use crate::fit::huge_pages;
-use crate::fit::misfit::PointMisfit;
-use crate::fit::need::ResourceNeed;
+use crate::fit::misfit::{PointMisfit, ResourceNeed};
 use crate::fit::outside_misfit;
 use crate::fit::packages;
 use crate::fit::point::{disk_misfit, misfits_of};
@@ -201,8 +200,9 @@ fn needs(
     has: &MachineResources,
 ) -> Vec<ResourceNeed> {
     let points = || fitting.iter().map(|index| &study.points[*index]);
+    // No point needs none.
     let connections = points().map(TrialPoint::clients).max().unwrap_or(0);
-    let files = points().map(open_files).max().unwrap_or(0);
+    let files = points().map(open_files).max().unwrap_or(0); // As above.
     let mut needs = Vec::new();
     let mut add = |what, needs_: String, has: String| {
         needs.push(ResourceNeed { what, needs: needs_, has });

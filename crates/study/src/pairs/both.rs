@@ -48,7 +48,7 @@ impl<'a> SidePlaces<'a> {
         two: &'a ResolvedComparison,
         control: &'a LoadControl,
     ) -> Result<SidePlaces<'a>, Error> {
-        // The password of both labs is one: a copy of A's files has A's.
+        // Both labs have one password, because a copy of A's files has A's password.
         let password = match &request.cache {
             Some(cache) => cache.password()?,
             None => lab::shared_password()?,
@@ -163,6 +163,7 @@ impl<'a> SidePlaces<'a> {
                     program: &self.request.program,
                     upgrade: self.request.upgrade,
                 };
+                // The first side has nobody to take data from.
                 let others = donor.map(slice::from_ref).unwrap_or_default();
                 Site::build(&place, plan, study, others, self.control, &mut |_| {})
             }
@@ -199,12 +200,14 @@ impl<'a> SidePlaces<'a> {
     pub(super) fn server(&self, side: usize) -> (String, Option<String>) {
         match (&self.all[side], &self.two.installations[side]) {
             (SidePlace::Target(target, _), _) => {
-                let version = target.version().split_whitespace().next().unwrap_or_default();
+                let mut version = target.version().split_whitespace();
+                let version = version.next().expect("a server that was connected to has a version");
                 (version.to_owned(), Some(target.place()))
             }
             (_, installation) => {
-                let version = installation.as_ref().map(|one| one.version().to_string());
-                (version.unwrap_or_default(), None)
+                let installation =
+                    installation.as_ref().expect("a side is an installation or a target");
+                (installation.version().to_string(), None)
             }
         }
     }
@@ -225,7 +228,8 @@ fn connect(
     request: &ComparisonRequest,
     control: &LoadControl,
 ) -> Result<Box<Target>, Error> {
-    let conninfo = request.sides[side].conninfo.as_deref().unwrap_or_default();
+    let conninfo = request.sides[side].conninfo.as_deref();
+    let conninfo = conninfo.expect("only a side with a conninfo is connected to");
     let side = SIDES[side];
     match outside::open(conninfo, control) {
         Ok(target) => Ok(Box::new(target)),
@@ -251,6 +255,7 @@ const IDENTITY: &str = "SELECT pg_postmaster_start_time()::text || ' ' || \
 
 /// Refuses where a copy of the data cannot fit.
 fn has_room_for_copy(site: &Site) -> Result<(), Error> {
+    // Data of a server of the user's are not copied.
     let Server::Node(node) = &site.data_node().server else { return Ok(()) };
     let needs = node.data_bytes()? + CLUSTER_BYTES + WAL_DEFAULT;
     let has = Disk::at(node.directory())?.free_bytes;

@@ -196,6 +196,7 @@ impl ProductionSearch<'_> {
             ),
         };
         found.given.sentences.push(words);
+        // The sentence says that nothing is known.
         let Some(locale) = locale else { return Ok(()) };
         for (side, installation) in self.installations.iter().enumerate() {
             let Some(installation) = installation else { continue };
@@ -393,6 +394,7 @@ fn is_of_the_place(name: &str) -> bool {
 }
 
 fn is_too_few(connections: &str, clients: Option<u32>) -> bool {
+    // Without a number of clients no limit is too low.
     let needed = clients.map_or(0, |clients| clients + settings::SPARE_CONNECTIONS);
     connections.parse::<u32>().is_ok_and(|connections| connections < needed)
 }

@@ -47,7 +47,8 @@ pub(crate) fn open_record(
     let mut notes: Vec<String> = Vec::new();
     for (point, _) in &preflight.misfits {
         let name = &request.study.points[*point].name;
-        notes.push(format!("left out {name}: {}", preflight.reason(*point).unwrap_or_default()));
+        let why = preflight.reason(*point).expect("a misfit has a reason");
+        notes.push(format!("left out {name}: {why}"));
     }
     if let Platform::Labs { targets: hosts, .. } = platform {
         let run = trials.iter().map(|planned| planned.point);

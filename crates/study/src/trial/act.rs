@@ -329,7 +329,7 @@ fn of_process(
 
 fn run(site: &mut Site, name: &str, command: &[String]) -> Result<Work, ActError> {
     let command: Vec<String> = command.iter().map(|word| site.with_names(name, word)).collect();
-    let program = command.first().cloned().unwrap_or_default();
+    let program = command.first().expect("a study's command has a program").clone();
     let run = station(site, name)?.station.run_later(command, Vec::new(), COMMAND_TIMEOUT);
     Ok(Work::goes_on(|| match run()? {
         (Some(0), said) => Ok(last_line(&said).unwrap_or("done").to_owned()),
@@ -397,6 +397,7 @@ fn own_server<'s>(site: &'s Site, name: &str) -> Option<&'s SiteNode> {
 
 /// Waits until a server answers, if there is one to ask.
 fn answers(way: Option<Way>) -> Result<(), ActError> {
+    // Nobody is there to ask.
     let Some(connect) = way else { return Ok(()) };
     let limits = Limits { connect: PATIENCE, answer: Some(PATIENCE), ..Limits::of_questions() };
     let answered = wait_until(ANSWER_TIMEOUT, || {

@@ -70,7 +70,7 @@ pub(crate) fn check(
             Err(why) => return Err(TrialFailure::after(&why)),
         }
     } else if !lost.is_empty() {
-        // There is nothing to look at but what the clients have kept.
+        // Only what the clients have kept can be looked at.
         let found = check::ledger(site, &before).and_then(|mut found| {
             found.add(check::history(site, &before)?);
             Ok(found)
@@ -149,6 +149,7 @@ pub(crate) fn is_sound(order: &TrialOrder<'_>, site: &mut Site, metered: &Window
         && site.check_alive(&is_down).is_ok()
         && site.check_answers(&is_down).is_ok()
         && check::ledger(site, &before).is_ok_and(|found| {
+            // A load without a ledger has promised no row.
             let is_none = |metric| found.value(metric, "").unwrap_or(0.0) == 0.0;
             is_none(&metrics::LEDGER_ANOMALIES) && is_none(&metrics::LEDGER_UNJUDGED)
         })

@@ -70,7 +70,7 @@ pub(crate) fn of_load_error(error: &LoadError) -> FaultyParty {
         LoadError::Script(_) | LoadError::Statement { .. } | LoadError::Variable { .. } => {
             FaultyParty::Study
         }
-        // Rows that are none, or too many; a server that could not be asked may be at fault.
+        // The query returned no row, or too many. A server that could not be asked may be at fault.
         LoadError::Rows { source, .. }
             if !matches!(**source, RowsError::Connect(_) | RowsError::Query(_)) =>
         {

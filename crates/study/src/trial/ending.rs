@@ -24,9 +24,11 @@ pub(crate) fn ending(
 ) -> AttemptEnding {
     // Clients may give up where the study breaks what they are connected to.
     let ends_clients = order.point.on_loss == OnLoss::Abort && !metered.ends.deaths.is_empty();
-    let first = notes.first().map(|note| note.text.clone()).unwrap_or_default();
+    // A client that says nothing leaves no message.
+    let first = notes.first().map_or(String::new(), |note| format!(": {}", note.text));
+    let gave_up = format!("every client gave up{first}");
     if matches!(outcome.end, LoadEnd::Aborted | LoadEnd::ExitedOnAbort(_)) && !ends_clients {
-        return AttemptEnding::failed(not_study(outcome), format!("every client gave up: {first}"));
+        return AttemptEnding::failed(not_study(outcome), gave_up);
     }
     if let Some(failure) = metered.failures.iter().find(|failure| failure.fault.is_some()) {
         return AttemptEnding::failed(
@@ -41,10 +43,7 @@ pub(crate) fn ending(
         return AttemptEnding::void(VoidKind::Late, why);
     }
     if matches!(outcome.end, LoadEnd::Aborted | LoadEnd::ExitedOnAbort(_)) {
-        return AttemptEnding::failed(
-            FaultyParty::Unknown,
-            format!("every client gave up: {first}"),
-        );
+        return AttemptEnding::failed(FaultyParty::Unknown, gave_up);
     }
     // One with servers has its own ending (see `trial::run`).
     if let Some((host, why)) = lost(outcome) {
@@ -62,7 +61,7 @@ pub(crate) fn ending(
     let aborted: u64 = outcome.workloads.iter().map(|one| one.counts_total.aborted_clients).sum();
     if aborted > 0 && !ends_clients {
         let clients = order.point.clients();
-        let text = format!("{aborted} of {clients} clients gave up: {first}");
+        let text = format!("{aborted} of {clients} clients gave up{first}");
         return AttemptEnding::failed(not_study(outcome), text);
     }
     let (transactions, failed) =

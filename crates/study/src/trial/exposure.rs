@@ -124,6 +124,7 @@ fn moment(at: &str, zero: Timestamp) -> Result<Moment, ExposureError> {
     let at: Timestamp =
         parsed.map_err(|source| ExposureError::Moment { at: at.to_owned(), source })?;
     let since = at.as_nanosecond() - zero.as_nanosecond();
+    // What came before the run happened at its beginning.
     Ok(Moment(u64::try_from(since).unwrap_or(0)))
 }
 

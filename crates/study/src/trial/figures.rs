@@ -35,8 +35,9 @@ pub(crate) use evidence::Evidence;
 pub(crate) fn all(evidence: &Evidence<'_>) -> Vec<TrialFigure> {
     let workloads = &evidence.outcome.workloads;
     let whole = whole(workloads);
+    // Without a workload no transaction ended.
     let transactions = whole.as_ref().map_or(0, |whole| whole.counts.transactions);
-    let total = whole.as_ref().map_or(0, |whole| whole.counts_total.transactions);
+    let total = whole.as_ref().map_or(0, |whole| whole.counts_total.transactions); // As above.
     let mut figures = samples(evidence);
     for (index, workload) in workloads.iter().enumerate() {
         figures.extend(clients(evidence, Some(index), workload, &workload.name));

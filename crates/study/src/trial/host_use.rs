@@ -27,6 +27,7 @@ pub(crate) fn host_uses(
     let within = outcome.window.map(|window| {
         (origin_ns.saturating_add(window.open.0), origin_ns.saturating_add(window.close.0))
     });
+    // A window that never opened took no time.
     let window_s = outcome.window.map_or(0.0, |window| window.seconds());
     let uses = fleet.roles().into_iter().map(|(host, roles)| {
         let name = host.entry().name.clone();

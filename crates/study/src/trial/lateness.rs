@@ -10,6 +10,7 @@ use record::TimedAction;
 pub(crate) fn limits_ns(at_ms: &[u64], window_ms: u64) -> Vec<u64> {
     let limit = |index: usize| {
         let at = at_ms[index];
+        // Before the first action lies the beginning of the window.
         let before = index.checked_sub(1).map_or(0, |index| at_ms[index]);
         let after = at_ms.get(index + 1).copied().unwrap_or(window_ms);
         let gap = at.saturating_sub(before).min(after.saturating_sub(at));

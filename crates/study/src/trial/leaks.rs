@@ -53,6 +53,7 @@ impl Leaks {
                 continue;
             }
             let all = conninfos.get(&between.name).map(|one| held(one, backends(between)));
+            // A node that nobody can connect to shows no session.
             let all = all.unwrap_or_default();
             for (state, column, count) in errors {
                 let held: Vec<&str> = all.iter().filter_map(|one| one[column].as_deref()).collect();

@@ -16,6 +16,7 @@ impl PowerlessServers {
     /// Figures and notes, given what the checks found. The scope of a figure is a server, and empty
     /// where only one lost its power.
     pub(crate) fn outcome(&self, checked: &CheckOutcome) -> CheckOutcome {
+        // A check that was not made has found nothing.
         let found = |metric: &Metric| checked.value(metric, "").unwrap_or(0.0);
         let is_corrupt = self.unreadable.is_some()
             || found(&metrics::AMCHECK_CORRUPTIONS) > 0.0

@@ -133,7 +133,7 @@ pub(crate) fn fill(order: &TrialOrder<'_>, loaded: TrialEvidence, finished: &mut
     trial.generator = outcome.generator;
 }
 
-/// Files figures under their metrics and scopes. A value that is not finite is none; of two with one place the
+/// Files figures under their metrics and scopes. A value that is not finite is left out; of two with one place the
 /// later one stays.
 fn file(trial: &mut Trial, figures: impl Iterator<Item = check::TrialFigure>) {
     for check::TrialFigure { metric, scope, value, is_at_least } in

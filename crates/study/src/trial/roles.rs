@@ -148,7 +148,7 @@ impl Roles {
     }
 }
 
-/// A server that goes on answers sooner, unless the machine is very busy; a later one is as good as paused.
+/// A server that goes on answers sooner, unless the machine is very busy; a later answer counts as a paused server.
 const SILENT_NS: u64 = 150_000_000;
 /// Silence has no news.
 const PAUSE: Duration = Duration::from_millis(10);

@@ -94,7 +94,9 @@ impl Samplers {
         let mut all = self.here.stop();
         for sampler in self.there {
             let host = fleet.and_then(|fleet| fleet.host(sampler.host()));
-            let course = host.and_then(|host| host.clock().course()).unwrap_or_default();
+            let course = host.and_then(|host| host.clock().course());
+            let course =
+                course.expect("a sampler runs on a host of the run, which has answered pings");
             all.add(sampler.stop(&course, origin_ns));
         }
         all

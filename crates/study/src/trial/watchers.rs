@@ -186,7 +186,7 @@ impl WatchedServers {
         primaries.sort_by_key(|one| one.answered);
         let is_whole = |one: &&&ServerAnswer| one.streaming >= others;
         let last = primaries.last().filter(is_whole)?;
-        // A primary that has said nothing since is none any more.
+        // A primary that has reported nothing since counts as gone.
         let end = self.servers.iter().flatten().map(|one| one.answered).max()?;
         if end.since(last.answered) > GONE_NS {
             return None;

@@ -59,6 +59,7 @@ pub(super) fn clients(
     figures
         .extend(of_seconds.into_iter().filter_map(|(metric, value)| Some(figure(metric, value?))));
     let standstills = standstills(&seconds);
+    // No standstill, no length.
     let longest = standstills.iter().max().copied().unwrap_or(0);
     figures.extend([
         figure(&metrics::STANDSTILLS, standstills.len() as f64),
@@ -74,6 +75,7 @@ pub(super) fn clients(
         figures.extend(latency(&workload.service, SERVICE, scope));
         figures.extend(latency(&workload.lag, LAG, scope));
         let backlog = backlog(evidence, index);
+        // Without an interval nothing was behind.
         let largest = backlog.iter().copied().max().unwrap_or(0);
         let due = counts.transactions + counts.failed() + counts.skipped;
         figures.extend([

@@ -146,7 +146,7 @@ impl PhaseCourse {
         let figure = |metric, value| TrialFigure::new(metric, scope, value);
         let seconds = self.seconds();
         let standing = standstills(&seconds);
-        // Without a standstill the longest one is none.
+        // Without a standstill the longest one took no time.
         let longest = standing.iter().max().map_or(0, |longest| *longest);
         let counts = &self.counts;
         let mut figures = vec![

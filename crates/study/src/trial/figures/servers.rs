@@ -25,7 +25,7 @@ pub(super) fn cpu(evidence: &Evidence<'_>, transactions: u64, good: u64) -> Vec<
         };
         if let Some(cores) = metered.or_else(sampled) {
             figures.push(TrialFigure::new(&metrics::SERVER_CPU_CORES, &node.name, cores));
-            servers = Some(servers.unwrap_or(0.0) + cores);
+            servers = Some(servers.unwrap_or(0.0) + cores); // A sum begins with the first server.
         }
     }
     for link in &evidence.point.topology.links {
@@ -113,8 +113,9 @@ fn wait_shares(evidence: &Evidence<'_>, node: &str) -> Vec<TrialFigure> {
 }
 
 /// True if a wait event is one of writing or flushing WAL, which `synchronous_commit = local` waits
-/// for too. Waiting for a standby is none.
+/// for too. A wait for a standby is not among them.
 fn is_of_wal(event: &str) -> bool {
+    // "CPU" is no wait.
     let (kind, name) = event.split_once(':').unwrap_or_default();
     name.starts_with("WAL") && ["IO", "LWLock"].contains(&kind)
 }

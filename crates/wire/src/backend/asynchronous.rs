@@ -1,4 +1,4 @@
-//! NotificationResponse: a session called NOTIFY.
+//! What a server sends of its own accord: NotificationResponse and ParameterStatus.
 
 use crate::ProtocolError;
 use crate::cursor::Cursor;
@@ -17,5 +17,20 @@ pub struct NotificationResponse<'a> {
 impl<'a> NotificationResponse<'a> {
     pub(super) fn parse(body: &mut Cursor<'a>) -> Result<Self, ProtocolError> {
         Ok(Self { pid: body.i32()?, channel: body.text()?, payload: body.text()? })
+    }
+}
+
+/// A reported setting and its value now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ParameterStatus<'a> {
+    /// The setting, such as `server_version`.
+    pub name: &'a [u8],
+    /// The value.
+    pub value: &'a [u8],
+}
+
+impl<'a> ParameterStatus<'a> {
+    pub(super) fn parse(body: &mut Cursor<'a>) -> Result<Self, ProtocolError> {
+        Ok(Self { name: body.text()?, value: body.text()? })
     }
 }
