@@ -73,7 +73,7 @@ pub enum StepKind {
 const FILE: &str = "bisect.json";
 
 impl BisectionState {
-    /// Of a bisection that begins.
+    /// The state of a bisection that begins.
     pub fn new(
         command: &str,
         started_at: &str,

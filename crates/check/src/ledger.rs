@@ -44,7 +44,7 @@ pub fn prepare(point: &TrialPoint, site: &Site) -> Result<(), Error> {
 /// Findings of a check of the ledger.
 #[derive(Debug, Default)]
 struct Checked {
-    /// Of each workload that keeps one, by its name, on each server that was looked at.
+    /// The findings of each workload that keeps a ledger, by its name, on each server that was looked at.
     workloads: Vec<(String, LedgerFindings)>,
     /// The longest time inside the window without an acknowledgement, in nanoseconds: of each
     /// workload that keeps a ledger, and of all together under an empty name.
@@ -78,7 +78,7 @@ pub fn check(site: &mut Site, before: &TrialFacts<'_>) -> Result<CheckOutcome, E
 #[derive(Clone, Copy, Default)]
 pub(crate) struct AcknowledgedFate {
     pub(crate) acknowledged: u64,
-    /// Of them, those that are missing now.
+    /// How many of them are missing now.
     pub(crate) lost: u64,
 }
 

@@ -65,7 +65,7 @@ struct ComparedTable {
     sql: String,
     /// The columns, as SQL has them.
     columns: Vec<String>,
-    /// Of them, those of the primary key; empty without one.
+    /// The columns of the primary key; empty without one.
     key: Vec<String>,
     bytes: u64,
 }

@@ -128,7 +128,7 @@ impl DiskLog {
             }
             LoggedRequest { disk, ..entry }
         }));
-        // Of requests at one moment, those of one disk keep their order.
+        // Requests of one disk at one moment keep their order.
         self.entries.sort_by_key(|entry| entry.at_ns);
         self.disks += 1;
     }

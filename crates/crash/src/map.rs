@@ -329,7 +329,7 @@ impl FileMap {
         }
     }
 
-    /// Of a part of a write, in words; none where the part before it says enough.
+    /// A part of a write in words; none where the part before it says enough.
     fn piece_words(
         &self,
         index: &BTreeMap<u64, FileExtent>,

@@ -38,13 +38,13 @@ pub enum LossPattern {
     AllButOne,
     /// One survives.
     One,
-    /// Of two to one place the earlier one survives.
+    /// The earlier one of two writes to one place survives.
     Earlier,
     /// One survives in part.
     Torn,
     /// A flush is under way: what it covers is lost, and what came meanwhile survives.
     DuringFlush,
-    /// Of several disks one loses all, and the others nothing.
+    /// One of several disks loses everything, the others nothing.
     OneDisk,
 }
 

@@ -13,13 +13,13 @@ use crate::state::FlushEffect;
 pub struct LogCoverage {
     /// Writes of the log.
     pub writes: usize,
-    /// Of them, writes that some state is about.
+    /// How many of them some state is about.
     pub writes_met: usize,
     /// Intervals between two flushes of a disk that have a write.
     pub intervals: usize,
-    /// Of them, intervals in which some state cuts the power.
+    /// In how many of them some state cuts the power.
     pub intervals_met: usize,
-    /// Of each kind of write the number of states in each way that is possible.
+    /// The number of states by the kind of the write and by each possible pattern of loss.
     pub states: BTreeMap<WriteKind, BTreeMap<LossPattern, usize>>,
     /// The logarithm, to the base of 10, of the number of states that the log has where each write that is
     /// not durable is lost or kept as a whole.

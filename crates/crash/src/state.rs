@@ -53,7 +53,7 @@ impl FlushEffect {
         (first..cut).filter(is_pending).collect()
     }
 
-    /// Of each disk the request before which all its writes are durable then.
+    /// The request of each disk before which all its writes are durable then.
     fn durable(self, log: &DiskLog, cut: usize) -> [usize; DISKS_MAX] {
         let mut durable = [0; DISKS_MAX];
         if self == FlushEffect::Lying {

@@ -118,7 +118,7 @@ pub struct DiskProgram {
 pub struct PowerCutReport {
     /// Bytes that were written and not flushed: in the kernel's memory or in the disk's cache.
     pub unflushed_bytes: u64,
-    /// Of those, bytes that are lost.
+    /// How many of these bytes are lost.
     pub dropped_bytes: u64,
     /// Bytes that survived although nothing had promised it.
     pub kept_bytes: u64,

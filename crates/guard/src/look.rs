@@ -203,7 +203,7 @@ mod tests {
             Some(7),
         );
         check("ANY 2 (*)", &[standby("x", 3)], false, None);
-        // Of one priority, the server may choose either, wherever it stands in the rows.
+        // The server may choose either of two with one priority, wherever it stands in the rows.
         check("*", &[standby("x", 7), standby("y", 1)], false, Some(1));
         check("*", &[standby("x", 1), standby("y", 7)], false, Some(1));
         check("ANY 1 (*)", &[standby("x", 1), standby("y", 7)], true, Some(7));

@@ -26,7 +26,7 @@ pub(crate) struct ConnectionFacts {
     /// Start of the postmaster.
     pub(crate) started_at: String,
     pub(crate) alter_system_is_off: bool,
-    /// Of sessions that do not say.
+    /// The value for sessions that set none.
     pub(crate) synchronous_commit: String,
     /// True if the server runs on another machine.
     pub(crate) is_remote: bool,

@@ -52,7 +52,7 @@ pub struct OutcomeCounts {
     pub committed: u64,
     /// Failed.
     pub failed: u64,
-    /// Of unknown outcome.
+    /// How many have an unknown outcome.
     pub unknown: u64,
     /// Reads of committed transactions.
     pub reads: u64,

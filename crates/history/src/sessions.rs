@@ -20,7 +20,7 @@ struct Act {
     client: u32,
     number: u64,
     transaction: u32,
-    /// Of two acts in one transaction, the read comes first: it saw nothing of its own.
+    /// A read comes before a write of the same transaction, since it saw nothing of that write.
     is_write: bool,
     version: usize,
 }

@@ -86,7 +86,7 @@ impl BuildCache {
             Err(error) => return Err(failed(error)),
         }
         let password = lab::new_password()?;
-        // Of two that make it at the same time the first one's holds.
+        // If two processes make it at the same time, the first one's holds.
         let new = self.directory.join(format!(".password.{}", std::process::id()));
         let write = || {
             let mut options = fs::OpenOptions::new();

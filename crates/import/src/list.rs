@@ -22,7 +22,7 @@ pub(crate) struct DumpHeader {
 }
 
 impl DumpHeader {
-    /// Of the beginning of a script.
+    /// Reads the beginning of a script.
     pub(crate) fn by_script(text: &str) -> DumpHeader {
         let mut said = DumpHeader::default();
         for line in text.lines() {
@@ -42,7 +42,7 @@ impl DumpHeader {
         said
     }
 
-    /// Of what `pg_restore --list` prints.
+    /// Reads what `pg_restore --list` prints.
     pub(crate) fn by_archive(list: &str) -> DumpHeader {
         let mut said = DumpHeader::default();
         for line in list.lines() {

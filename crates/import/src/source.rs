@@ -19,7 +19,7 @@ pub struct ImportSource {
     /// As messages call it.
     name: String,
     content: Content,
-    /// Of a script, what its beginning says.
+    /// What the beginning of a script says.
     said: DumpHeader,
 }
 

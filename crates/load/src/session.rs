@@ -81,7 +81,7 @@ pub(crate) struct Session {
     pub(crate) good_in_window: u64,
     /// The moment, in the window, at which it lost its connection, if none of its transactions has succeeded since.
     pub(crate) unserved_since: Option<NonZeroU64>,
-    /// Of the error by which the transaction under way has failed.
+    /// The SQLSTATE of the error by which the transaction under way has failed.
     pub(crate) failed_with: [u8; 5],
     /// What the end of its next transaction is the end of.
     pub(crate) cycle: Cycle,

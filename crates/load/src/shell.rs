@@ -275,7 +275,7 @@ const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// A command that prints more finds its pipe closed.
 const OUTPUT_BYTES_MAX: usize = 1 << 20;
 
-/// Of a command that complains more, the beginning is kept.
+/// The first bytes of a complaint that are kept.
 const COMPLAINT_BYTES_MAX: usize = 4 << 10;
 
 /// Read from a pipe before another one has its turn.

@@ -35,7 +35,7 @@ const TIME_CONSTANTS: usize = 3;
 const TOLERANCE: f64 = 0.05;
 
 impl Ramp {
-    /// Of intervals of this length, between these bounds.
+    /// A warm-up in intervals of this length, between these bounds.
     pub(crate) fn new(min_ns: u64, max_ns: u64, interval_ns: u64) -> Self {
         let block_ns = BLOCK_NS.min(max_ns / 2);
         let block = (block_ns / interval_ns.max(1)).max(1) as usize;

@@ -56,7 +56,7 @@ pub struct GroupUsage {
 }
 
 impl ServerUse {
-    /// Of the server whose postmaster this is.
+    /// The use of the server whose postmaster this is.
     pub fn of(root_pid: u32) -> ServerUse {
         let group = Group { roots: vec![(root_pid, Extent::Tree)], ..Group::default() };
         ServerUse { root_pid, group }

@@ -24,7 +24,7 @@ pub struct CounterSnapshot {
     /// Times at which the server started and its statistics began, as the server says.
     pub(crate) identity: BTreeMap<String, f64>,
     pub(crate) statements: Option<BTreeMap<StatementKey, StatementCounters>>,
-    /// Of the counted transactions, those of the probe itself.
+    /// How many of the counted transactions are the probe's own.
     pub(crate) own_transactions: u64,
 }
 

@@ -30,7 +30,7 @@ thread_local! {
 /// Memory that a reader may still take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowance {
-    /// Of what, for messages.
+    /// What the allowance is for, in messages.
     of: &'static str,
     kept: u64,
     kept_max: u64,

@@ -280,9 +280,9 @@ pub struct ComparisonFigure {
     pub metric: ComparedMetric,
     /// The unit of the sides' values.
     pub unit: String,
-    /// Of side A.
+    /// The value of side A.
     pub a: f64,
-    /// Of side B.
+    /// The value of side B.
     pub b: f64,
     /// B ÷ A; none where there is too little to compute an interval from.
     pub b_over_a: Option<MetricRatio>,

@@ -84,7 +84,7 @@ pub struct BlockCycles {
     pub ended: u64,
     /// Their time, and that of those that failed, in nanoseconds.
     pub ns: u64,
-    /// Of these, those of [`BlockCycles::LONG_NS`] or longer.
+    /// How many of these took [`BlockCycles::LONG_NS`] or longer.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub long: u64,
     /// Their time, in nanoseconds.

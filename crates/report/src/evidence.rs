@@ -70,7 +70,7 @@ pub(crate) struct Stretch {
     pub(crate) backlog: u64,
     pub(crate) p50_ns: Option<u64>,
     pub(crate) p99_ns: Option<u64>,
-    /// Of an interval that is shorter than a second.
+    /// The latency of an interval that is shorter than a second.
     pub(crate) latency: Option<LatencyHistogram>,
 }
 

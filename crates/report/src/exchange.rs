@@ -103,7 +103,7 @@ impl Report<'_> {
                     name: metric.name.to_owned(),
                     unit: metric.unit.to_owned(),
                     value: found.point,
-                    // Of one round there is no interval.
+                    // One round has no interval.
                     bounds: (found.n > 1).then_some([found.low, found.high]),
                     more_is_better: metric.better == MetricDirection::Higher,
                 })

@@ -15,7 +15,7 @@ pub(crate) fn graph(profile: &CpuProfile) -> Option<String> {
     "CPU time of a transaction on B".clone_into(&mut options.title);
     options.subtitle = Some("red: more than on A; blue: less; widths are B's".to_owned());
     "ns".clone_into(&mut options.count_name);
-    // Of a thousand transactions.
+    // The folded stacks are of a thousand transactions.
     options.factor = 1e-3;
     options.no_javascript = true;
     options.deterministic = true;

@@ -33,7 +33,7 @@ pub(crate) fn glance(
         let (_, cells) = entry(&mut rows, |(known, _)| *known == label, new);
         let column = rounds.iter().position(|&round| round == trial.round);
         if let Some(column) = column {
-            // Of several attempts the one that counts is shown, else the last one.
+            // The attempt that counts is shown, else the last one.
             let counts = |index: usize| trials[index].ending == AttemptEnding::Done;
             if cells[column].is_none_or(|shown| !counts(shown)) {
                 cells[column] = Some(index);

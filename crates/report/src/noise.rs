@@ -22,7 +22,7 @@ pub(crate) fn noise(data: &ChartedTrial) -> Noise {
     let Some(window) = data.trial.window else {
         return Noise::default();
     };
-    // Of all nodes with this label.
+    // The values of all nodes with this label.
     let of = |metric: &Metric, label: &str| -> Vec<f64> {
         let readings = data.samples.of(metric).filter(|(key, _)| key.1 == label);
         let readings = readings.flat_map(|(_, readings)| readings);

@@ -141,7 +141,7 @@ pub(crate) struct SearchSection {
     pub(crate) details: Vec<(String, String)>,
     /// Meaning of an answer; empty without one.
     pub(crate) meaning: &'static str,
-    /// Of which window the rest of the page is.
+    /// A note on which window the rest of the page is about.
     pub(crate) note: String,
     /// Number of charts.
     pub(crate) charts: usize,

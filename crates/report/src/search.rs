@@ -226,7 +226,7 @@ impl SearchReport {
         marks.into_iter().map(|one: (f64, f64, &str, &str)| mark(one)).collect()
     }
 
-    /// Of which window the rest of the page is.
+    /// A note on which window the rest of the page is about.
     fn note(&self) -> String {
         let load = self.axis.load(self.shown);
         let which = match self.end {

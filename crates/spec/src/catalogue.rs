@@ -63,7 +63,7 @@ pub struct Metric {
     /// Kind of object that a label within it names (a device, a wait event); empty if it has no
     /// labels.
     pub label: &'static str,
-    /// Of a percentile, which one, 0 to 1.
+    /// Which percentile it is, 0 to 1; none of another figure.
     pub quantile: Option<f64>,
     /// The source.
     pub source: MetricOrigin,

@@ -139,7 +139,7 @@ pub struct StateExploration {
     pub states: u32,
     /// The least number of states without a failure that says anything.
     pub least: u32,
-    /// Of them, those in whose recovery the power is cut once more.
+    /// In the recovery of how many of them the power is cut once more.
     pub second_cuts: u32,
     /// A query that is asked in every state; each row of its answer is a complaint.
     pub complaints: Option<String>,

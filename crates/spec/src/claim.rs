@@ -62,12 +62,12 @@ pub enum ClaimSubject {
     },
 }
 
-/// Of how many trials a condition is true.
+/// In how many trials a condition is true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Quantifier {
-    /// Of every single one.
+    /// In every trial.
     Every,
-    /// Of one at least.
+    /// In one trial at least.
     Some,
 }
 
@@ -318,7 +318,7 @@ fn about(
             let expect = match written {
                 Some(expect) => expect?,
                 None => {
-                    // Of a value that is no quotient, the first metric decides.
+                    // The first metric of a value that is no quotient decides.
                     let (above, _) = value.ratio().unwrap_or_default();
                     let of_pairs =
                         pairs.and_then(|one| one.expected(value.references()[above].metric));

@@ -149,7 +149,7 @@ fn values(study: &Study) -> Vec<(usize, Value)> {
     let claims = study.claims.iter().enumerate().filter_map(|(index, claim)| {
         let ClaimSubject::Value { value, pairs, .. } = &claim.about else { return None };
         let rounds = value.references().iter().map(|one| study.points[one.point].rounds);
-        // Of pairs there are as many as it takes.
+        // There are as many pairs as it takes.
         let rounds = pairs.map_or(rounds.min().unwrap_or(0), |_| u32::MAX);
         let (is_ratio, is_corrected) = (value.ratio().is_some(), claim.rank.is_corrected());
         Some((index, Value { rounds, is_ratio, is_corrected }))

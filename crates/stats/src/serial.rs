@@ -81,7 +81,7 @@ pub struct NeighbourCorrelation {
     pub are_alike: bool,
 }
 
-/// Of a normal distribution, 1 in 100 lies above so many standard deviations.
+/// 1 in 100 of a normal distribution lies above so many standard deviations.
 const ONE_IN_A_HUNDRED: f64 = 2.326;
 
 impl NeighbourCorrelation {
@@ -178,7 +178,7 @@ mod tests {
         }
     }
 
-    /// Of independent rounds, one in twenty is called dependent, not more.
+    /// At most one in twenty of independent rounds is called dependent.
     #[test]
     fn independent_rounds_are_rarely_called_dependent() {
         const SAMPLES: usize = 4_000;

@@ -76,7 +76,7 @@ struct Seen {
     has_begun: bool,
     /// Crashes that nothing explains, once its servers were asked.
     crashes: Option<UnaskedCrashes>,
-    /// Of one that was interrupted: somebody has looked, and nothing was wrong.
+    /// An interrupted attempt was looked at, and nothing was wrong.
     is_sound: bool,
 }
 

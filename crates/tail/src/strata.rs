@@ -37,7 +37,7 @@ pub(crate) struct LengthStrata {
 }
 
 impl LengthStrata {
-    /// Of transactions and looks, each of which stands for so many seconds.
+    /// The strata of transactions and looks, each of which stands for so many seconds.
     pub(crate) fn new(
         slow: &[SlowTransaction],
         looks: &[ActivityLook],

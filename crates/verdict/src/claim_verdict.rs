@@ -119,7 +119,7 @@ impl ClaimVerdict {
 }
 
 impl ClaimMeasurement {
-    /// Of counted trials: in how many it was so. What every trial must show and what one trial is
+    /// In how many of the counted trials it was so. What every trial must show and what one trial is
     /// enough for read differently.
     pub fn counted(&self) -> Option<String> {
         let ClaimMeasurement::Count { quantifier, trials, failures, .. } = *self else {
@@ -196,7 +196,7 @@ pub(crate) struct ClaimFinding {
     pub(crate) measured: ClaimMeasurement,
     pub(crate) verdict: Verdict,
     pub(crate) why: String,
-    /// Of a value that has an interval: how much would have to be wrong for the verdict to be.
+    /// The chance that the verdict is wrong, of a value that has an interval.
     pub(crate) p: Option<f64>,
 }
 

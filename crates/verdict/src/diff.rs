@@ -240,7 +240,7 @@ fn change(metric: &Metric, ratio: &ConfidenceInterval) -> DifferenceMeaning {
     }
 }
 
-/// Of too few rounds: the widest ratio that two of them have.
+/// The widest ratio that two of too few rounds have.
 fn range(before: &[f64], after: &[f64], point: f64) -> Option<ConfidenceInterval> {
     let extremes = before.iter().flat_map(|before| after.iter().map(move |after| after / before));
     let range = ConfidenceInterval::range(point, &extremes.collect::<Vec<f64>>())?;

@@ -94,7 +94,7 @@ impl Cause {
                 (generator.busy_share_max * 100.0, GeneratorCost::BUSY_SHARE_MAX * 100.0)
             }
             Cause::Lag => (generator.lag_share * 100.0, GeneratorCost::LAG_SHARE_MAX * 100.0),
-            // Of a quotient of rates, what the wait does to it is computed (see `delay`).
+            // What the wait does to a quotient of rates is computed (see `delay`).
             Cause::RunDelay if metric.is_latency() => {
                 (generator.run_delay_share? * 100.0, GeneratorCost::RUN_DELAY_SHARE_MAX * 100.0)
             }

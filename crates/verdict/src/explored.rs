@@ -21,11 +21,11 @@ pub struct ExploredStates {
     pub states: u64,
     /// States that failed; none where too few were looked at to say that none does.
     pub failed: Option<u64>,
-    /// Of them, states in which the server did not start.
+    /// In how many of these states the server did not start.
     pub not_started: u64,
-    /// Of them, states that lacked something acknowledged.
+    /// How many of these states lacked something acknowledged.
     pub lost: u64,
-    /// Of them, states that were damaged.
+    /// How many of these states were damaged.
     pub damaged: u64,
     /// Writes of the logs, and those of them that some state is about; the same of intervals between flushes
     /// and of kinds of write in each way.

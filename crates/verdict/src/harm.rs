@@ -35,7 +35,7 @@ pub struct HarmCount {
     pub worst: (usize, String),
     /// Transactions of that trial.
     pub worst_transactions: f64,
-    /// Of a split: for how long that trial's servers acknowledged side by side, in milliseconds.
+    /// For how long that trial's servers acknowledged side by side in a split, in milliseconds.
     pub worst_ms: Option<f64>,
 }
 
@@ -97,7 +97,7 @@ pub fn harms(trials: &[Trial]) -> Vec<HarmCount> {
 }
 
 fn of_kind(kind: HarmKind, trials: &[Trial]) -> Option<HarmCount> {
-    // Of several attempts at a trial, the one that shows most.
+    // The attempt at a trial that shows most counts.
     let mut worst_of: BTreeMap<usize, (f64, &Trial)> = BTreeMap::new();
     for trial in trials {
         let Some(value) = value_of(trial, kind.metric(), "") else { continue };

@@ -44,7 +44,7 @@ const FACTOR_MAX: f64 = 100.0;
 /// Source of a metric's noise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoiseSource {
-    /// Of a true A/A: a point and its twin, measured in the same rounds. What whole rounds have in
+    /// A true A/A: a point and its twin, measured in the same rounds. What whole rounds have in
     /// common is not in it, as it is not in a comparison of two points.
     Twin {
         /// Index of the point in the study.

@@ -18,9 +18,9 @@ pub struct CallFilter {
     pub until: Option<SourceMoment>,
     /// In this database.
     pub database: Option<String>,
-    /// Of this role.
+    /// Only statements of this role.
     pub role: Option<String>,
-    /// Of this application_name.
+    /// Only statements of this application_name.
     pub application: Option<String>,
 }
 

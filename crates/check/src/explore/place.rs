@@ -100,7 +100,7 @@ fn add(map: &mut FileMap, file: &DiskFile, first: u64, is_before: bool, relation
             map.old_blocks.extend(blocks);
         }
     }
-    // Of the disk of the data, or of that of the WAL.
+    // The file is on the disk of the data, or on that of the WAL.
     let path = match file.path.strip_prefix("wal") {
         Ok(rest) => Path::new("pg_wal").join(rest),
         Err(_) => file.path.strip_prefix("data").unwrap_or(&file.path).to_owned(),

@@ -15,7 +15,7 @@ pub(super) struct MinimalLoss {
 }
 
 impl Explored<'_> {
-    /// Of the first states that failed in each manner.
+    /// The first states that failed in each manner.
     pub(super) fn witnesses(&self, node: &str, seen: &[Seen]) -> Result<Vec<MinimalLoss>, Error> {
         let mut chosen: Vec<&Seen> = Vec::new();
         for one in seen.iter().filter(|one| one.fate.has_failed()) {

@@ -309,7 +309,7 @@ impl RestoreRun<'_> {
         let all = (!sums.workloads.is_empty()).then_some(("", &whole));
         let each = sums.workloads.iter().map(|(name, found)| (name.as_str(), found));
         for (scope, found) in each.chain(all) {
-            // Of clients whose ledger is cut off more may be lost.
+            // Clients whose ledger is cut off may have lost more.
             let is_at_least = found.unjudged > 0;
             for (metric, value) in [
                 (&metrics::RESTORE_REQUIRED, found.required),

@@ -40,7 +40,7 @@ pub(crate) struct Piece<'a> {
 pub(crate) struct CacheLoss {
     /// Bytes that were in the cache.
     pub(crate) pending: u64,
-    /// Of those, bytes that are lost.
+    /// How many of these bytes are lost.
     pub(crate) dropped: u64,
     /// Blocks of which a part is lost and a part survives.
     pub(crate) torn_blocks: u64,

@@ -104,7 +104,7 @@ pub struct DiskStatus {
     pub pending: u64,
     /// Bytes that were not flushed when the power was cut.
     pub(crate) cached: u64,
-    /// Of those, bytes that were lost.
+    /// How many of these bytes were lost.
     pub(crate) dropped: u64,
     /// Blocks that survived in part.
     pub(crate) torn_blocks: u64,

@@ -16,7 +16,7 @@ pub(crate) struct Draws {
 }
 
 impl Draws {
-    /// Of the client whose first random numbers these are.
+    /// The draws of the client whose first random numbers these are.
     pub(super) fn new(prng: &Xoroshiro128) -> Draws {
         let seed = prng.clone().next_u64();
         Draws { seed, number: None, choose: Xoroshiro128::from_seed(seed) }

@@ -57,7 +57,7 @@ struct Open {
     last: Last,
     /// The server warned that no standby may have it.
     is_alone: bool,
-    /// Of the error that ended it.
+    /// The SQLSTATE of the error that ended it.
     sqlstate: Option<[u8; 5]>,
 }
 

@@ -34,9 +34,9 @@ pub(crate) struct Diary {
 /// The rows that the statements of a command have changed, as far as their tags say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct ChangedRows {
-    /// Of INSERT, UPDATE, DELETE and MERGE.
+    /// The rows that INSERT, UPDATE, DELETE or MERGE has changed.
     changed: Option<u64>,
-    /// Of SELECT, which returns the rows that a function or a WITH has written.
+    /// The rows that SELECT has returned, which may be those that a function or a WITH has written.
     returned: Option<u64>,
 }
 

@@ -12,9 +12,9 @@ use crate::work::rows_of_tag;
 pub(super) struct Writes {
     /// Committed, as far as the server has said.
     committed: Rows,
-    /// Of the block under way.
+    /// The rows of the block under way.
     block: Rows,
-    /// Of blocks that are prepared for a two-phase commit.
+    /// The rows of blocks that are prepared for a two-phase commit.
     prepared: Rows,
     /// The savepoints of the block, and what had been written when each was set.
     savepoints: Vec<(String, Rows)>,

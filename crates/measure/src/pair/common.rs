@@ -50,7 +50,7 @@ pub struct ComparisonOptions {
     pub tail: [bool; 2],
     /// The known difference between identical servers on this machine.
     pub floor: NoiseFloor,
-    /// Of the order of blocks and of the keys.
+    /// The seed of the order of blocks and of the keys.
     pub seed: u64,
     /// The share of production's time that the statements of each script take there, by the script's name; empty where
     /// nothing is known of a production.

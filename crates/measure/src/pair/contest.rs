@@ -187,7 +187,7 @@ impl PairContest<'_> {
         }
         let means_s = [a.mean_s, b.mean_s];
         if self.workloads.iter().flatten().any(|workload| workload.pace.rate().is_some()) {
-            let given_ms = length_ms.unwrap_or(0); // Of all lengths, where none is given.
+            let given_ms = length_ms.unwrap_or(0); // All lengths are allowed where none is given.
             let longest_ms = pilot::at_least(given_ms).max().expect("the given length is one");
             let seconds = means_s[0].max(means_s[1]);
             return Err(PairError::TooSlow { seconds, block_s: longest_ms as f64 / 1e3 });

@@ -698,7 +698,7 @@ impl<'c, 'a> ContestRun<'c, 'a> {
         });
         let (figures, PairResults { looks, instances, .. }) = (&self.figures, &*shown);
         observe(PairEvent::Progress(PairProgress { pairs, figures, looks, instances, seconds }));
-        // Of a mixed load the other scripts are compared.
+        // The other scripts of a mixed load are compared.
         if self.contest.mixed().is_none() && !self.found.shown.work.differences.is_empty() {
             return Some(ComparisonStop::OtherWork);
         }

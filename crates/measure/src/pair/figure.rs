@@ -13,7 +13,7 @@ use crate::pair::observation::{self, BlockOctet, RestartSegment, SideObservation
 /// The confidence of a figure's intervals.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Confidence {
-    /// Of each figure that decides.
+    /// The confidence of each figure that decides.
     pub(crate) deciding: f64,
     /// The metrics that decide.
     pub(crate) metrics: Vec<ComparedMetric>,
@@ -27,7 +27,7 @@ pub(crate) struct Confidence {
 pub struct ComparedFigure {
     /// The metric.
     pub metric: ComparedMetric,
-    /// Of side A and of side B, in the metric's unit.
+    /// The values of side A and of side B, in the metric's unit.
     pub sides: [f64; 2],
     /// B ÷ A; none where there is too little to compute an interval from.
     pub ratio: Option<ConfidenceInterval>,

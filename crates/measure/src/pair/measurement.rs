@@ -46,7 +46,7 @@ pub struct PairPlan {
     pub workloads: [Vec<ClientGroup>; 2],
     /// Threads of the generator.
     pub lanes: u32,
-    /// Of the order of blocks and of the keys.
+    /// The seed of the order of blocks and of the keys.
     pub seed: u64,
     /// The known difference between identical servers on this machine.
     pub floor: NoiseFloor,

@@ -133,7 +133,7 @@ struct ReasonSearch<'c> {
 impl PairContest<'_> {
     /// Adds the reasons to those scripts that are slower on B or do not end there.
     pub(crate) fn add_reasons(&self, statements: &mut [StatementComparison]) {
-        // Of a single script the whole comparison gives the reasons.
+        // The whole comparison gives the reasons of a single script.
         let Some(workload) = self.mixed() else { return };
         let wanted = |one: &&mut StatementComparison| {
             matches!(one.verdict, StatementVerdict::Slower | StatementVerdict::DoesNotEnd)

@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Changed tables that are compared.
 const TABLES_MAX: i64 = 200;
 
-/// Of larger tables the changed rows are not looked for: all rows would have to be read.
+/// Changed rows are not looked for in larger tables, where all rows would have to be read.
 const BYTES_MAX: i64 = 4 << 30;
 
 impl PairContest<'_> {

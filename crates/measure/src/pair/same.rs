@@ -8,7 +8,7 @@ use server::quote::literal;
 use crate::pair::contest::ComparedSide;
 use crate::pair::error::PairError;
 
-/// Of a larger table, rows are counted and their contents are not compared.
+/// The rows of a larger table are counted, and their contents are not compared.
 const CONTENTS_BYTES_MAX: i64 = 4 << 30;
 
 /// A text for each table, which is the same where the data are.

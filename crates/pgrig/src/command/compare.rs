@@ -253,7 +253,7 @@ fn common(arguments: &CompareArguments) -> Result<ComparisonOptions, Complaint> 
         tail: arguments.tail.map_or([false; 2], Sampled::sides),
         until: None,
         differs: Some(arguments.differs.clone()),
-        // Of all loads together (Bonferroni).
+        // The confidence holds for all loads together (Bonferroni).
         confidence: 1.0 - (1.0 - CONFIDENCE) / loads as f64,
         max_time: arguments.max_time / loads as u32,
         floor: floor::on_this_machine(Path::new(RUNS)),

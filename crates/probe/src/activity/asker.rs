@@ -166,7 +166,7 @@ impl Asker {
         let background = BackgroundActivity {
             checkpointer: checkpointer.map(|one| one.event.as_str()),
             autovacuum: self.shared.autovacuum.load(Ordering::Relaxed),
-            // Of a server elsewhere it is not known whether the machine was taken from it.
+            // Nothing is known of the time that was taken from another machine.
             steal: self.processes.as_mut().map_or(0, |processes| processes.steal(ended)),
             load_waited_ns: self.load.waited_ns(ended),
         };

@@ -16,7 +16,7 @@ pub struct SideBackgroundWork {
 }
 
 impl SideBackgroundWork {
-    /// Of all octets together: the mean of what was used, the sum of what was counted.
+    /// The work of all octets together: the mean of what was used, the sum of what was counted.
     pub fn of(octets: impl IntoIterator<Item = SideBackgroundWork>) -> SideBackgroundWork {
         let mut all = SideBackgroundWork::default();
         let (mut sum, mut read) = (0.0, 0);

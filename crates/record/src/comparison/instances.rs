@@ -71,7 +71,7 @@ pub const SPREAD_ASSUMED: f64 = 0.015;
 /// A spread that is measured to be smaller is taken for this: it is itself measured with some error.
 const SPREAD_MIN: f64 = 0.003;
 
-/// Of a normal distribution, 95 % lie within so many standard deviations.
+/// 95 % of a normal distribution lie within so many standard deviations.
 const WITHIN: f64 = 1.96;
 
 impl NoiseFloor {

@@ -51,7 +51,7 @@ pub struct PairResults {
     pub pairs: usize,
     /// Duration of the measurement in seconds, pilot included.
     pub seconds: f64,
-    /// Of the order of blocks and of the keys.
+    /// The seed of the order of blocks and of the keys.
     pub seed: u64,
     /// Reason why it ended.
     pub stop: ComparisonStop,

@@ -22,9 +22,9 @@ pub struct LedgerRow {
 /// Rows of the tables that a load writes; none for a table that it does not write.
 #[derive(Clone, Debug, Default)]
 pub struct LedgerRows {
-    /// Of the table with a row for each transaction.
+    /// The rows of the table with a row for each transaction.
     pub insert: Option<Vec<LedgerRow>>,
-    /// Of the table with one row for each client, which holds its last transaction.
+    /// The rows of the table with one row for each client, which holds its last transaction.
     pub update: Option<Vec<LedgerRow>>,
 }
 

@@ -14,18 +14,18 @@ use crate::Moment;
 pub struct LedgerFindings {
     /// Transactions that clients were about to send.
     pub intended: u64,
-    /// Of them, those that the server acknowledged.
+    /// How many of them the server acknowledged.
     pub acknowledged: u64,
-    /// Of those, acknowledged by the primary alone: the server warned, commits waited for no standby, or it may
+    /// How many of those the primary acknowledged alone: the server warned, commits waited for no standby, or it may
     /// have been while the primary was exposed.
     pub acknowledged_alone: u64,
-    /// Of the acknowledged ones, those of which nobody knows whether a standby had confirmed them.
+    /// How many of the acknowledged ones may or may not have been confirmed by a standby.
     pub acknowledged_cover_unknown: u64,
-    /// Of those, the ones that wrote into one table only, as the server said.
+    /// How many of those wrote into one table only, as the server said.
     pub acknowledged_in_part: u64,
     /// Those that ended well and wrote no row.
     pub wrote_nothing: u64,
-    /// Of them, those whose rows are there all the same: what their statements write cannot be told.
+    /// How many of them have rows all the same: what their statements write cannot be told.
     pub wrote_nothing_present: u64,
     /// Those that failed for certain.
     pub failed: u64,
@@ -33,13 +33,13 @@ pub struct LedgerFindings {
     pub unknown: u64,
     /// Transactions that the rows account for.
     pub present: u64,
-    /// Of the unknown ones, those whose rows are there.
+    /// How many of the unknown ones have their rows.
     pub unknown_present: u64,
     /// Acknowledged transactions that are not there.
     pub lost: u64,
-    /// Of the lost ones, those that were acknowledged by the primary alone.
+    /// How many of the lost ones the primary acknowledged alone.
     pub lost_alone: u64,
-    /// Of the lost ones, those of which nobody knows whether a standby had confirmed them.
+    /// How many of the lost ones may or may not have been confirmed by a standby.
     pub lost_cover_unknown: u64,
     /// Most acknowledged transactions of one client lost in a row.
     pub lost_max_run: u64,
@@ -68,7 +68,7 @@ pub struct LedgerFindings {
     pub unjudged_rows: u64,
     /// Rows that clients have read.
     pub seen: u64,
-    /// Of them, rows that are not there any more.
+    /// How many of these rows are not there any more.
     pub vanished: u64,
     /// The first few of each kind.
     pub examples: Vec<LedgerExample>,
@@ -197,7 +197,7 @@ impl LedgerFindings {
         }
     }
 
-    /// Of the lost ones, those that a standby had confirmed.
+    /// How many of the lost ones a standby had confirmed.
     pub fn lost_covered(&self) -> u64 {
         self.lost - self.lost_alone - self.lost_cover_unknown
     }

@@ -32,7 +32,7 @@ impl BoundedMoment {
 pub struct RestoredFindings {
     /// Transactions that were acknowledged before the moment.
     pub required: u64,
-    /// Of them, those that are missing.
+    /// How many of them are missing.
     pub lost: u64,
     /// Transactions that are there although they were sent after the moment.
     pub late: u64,
@@ -41,7 +41,7 @@ pub struct RestoredFindings {
     pub invented: u64,
     /// Transactions that were sent before the moment, and not acknowledged by then.
     pub undecided: u64,
-    /// Of them, those that are there.
+    /// How many of them are there.
     pub undecided_present: u64,
     /// Acknowledged transactions that are missing although one that was sent after their acknowledgement is
     /// there. This needs no clock but that of the clients.

@@ -162,7 +162,7 @@ fn read_revoked(settings: &TlsSettings) -> Result<Option<Vec<RevocationList>>, T
             return Err(TlsError(format!("{doing}: there is no list in it")));
         }
     }
-    // Of several lists of one authority the newest counts.
+    // The newest of several lists of one authority counts.
     lists.sort_by_key(|list| std::cmp::Reverse(list.this_update_s));
     Ok(Some(lists))
 }

@@ -145,7 +145,7 @@ pub(crate) fn interval_s(study: &Study, pairing: &Pairing) -> f64 {
 pub(crate) struct Memory {
     pub(crate) connections: u32,
     pub(crate) shared_bytes: u64,
-    /// Of the programs of machines that are no servers.
+    /// The memory of the programs of machines that are no servers.
     pub(crate) program_bytes: u64,
 }
 
@@ -262,7 +262,7 @@ fn servers(topology: &Topology) -> u64 {
 pub(crate) fn data_bytes(data: &TrialData) -> u64 {
     // Without pgbench's tables these have no bytes.
     let pgbench = data.pgbench.as_ref().map_or(0, |tables| {
-        // Of accounts, the table by far the largest: a lower fill factor makes more pages.
+        // The accounts are by far the largest table: a lower fill factor makes more pages.
         let table = SCALE_TABLE_BYTES * 100 / u64::from(tables.fillfactor);
         u64::from(tables.scale) * (table + SCALE_INDEX_BYTES)
     });

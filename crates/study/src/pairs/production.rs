@@ -119,7 +119,7 @@ const REMOVED: [(&str, u32); 6] = [
     ("db_user_namespace", 17),
 ];
 
-/// Of the memory of this machine, what the buffers of one server may take.
+/// The part of this machine's memory that the buffers of one server may take.
 const BUFFERS_SHARE: u64 = 4;
 
 impl ProductionSearch<'_> {

@@ -16,7 +16,7 @@ const OF_SERVER: [&str; 6] = ["08", "53", "57P", "58", "XX", "F0"];
 /// Classes of errors in what is asked: not supported, data, names and syntax.
 const OF_STATEMENT: [&str; 6] = ["0A", "22", "26", "3D", "3F", "42"];
 
-/// Of what a load has heard: each error's SQLSTATE.
+/// Blames by what a load has heard: each error's SQLSTATE.
 pub(crate) fn of_load(outcome: &LoadOutcome) -> FaultyParty {
     let counts = || outcome.workloads.iter().map(|one| &one.counts_total);
     let has_succeeded = counts().any(|counts| counts.transactions > 0);
@@ -38,7 +38,7 @@ fn of_states<'s>(states: impl Iterator<Item = &'s str>, has_succeeded: bool) -> 
     }
 }
 
-/// Of a statement of the rig's own.
+/// Blames for an error of a statement of the rig's own.
 pub(crate) fn of_sql(error: &postgres::Error) -> FaultyParty {
     let Some(state) = error.code() else {
         // No answer of a server is a server's fault.
@@ -50,7 +50,7 @@ pub(crate) fn of_sql(error: &postgres::Error) -> FaultyParty {
     }
 }
 
-/// Of a statement of the study's; none where the statement itself is wrong.
+/// Blames for an error of a statement of the study's; none where the statement itself is wrong.
 pub(crate) fn of_study_sql(error: &postgres::Error) -> Option<FaultyParty> {
     let states = error.code().map(|state| state.code());
     match of_states(states.into_iter(), false) {
@@ -61,7 +61,7 @@ pub(crate) fn of_study_sql(error: &postgres::Error) -> Option<FaultyParty> {
     }
 }
 
-/// Of a load that did not come to its end.
+/// Blames for a load that did not come to its end.
 pub(crate) fn of_load_error(error: &LoadError) -> FaultyParty {
     match error {
         LoadError::OpenFiles { .. } => FaultyParty::Machine,
@@ -80,7 +80,7 @@ pub(crate) fn of_load_error(error: &LoadError) -> FaultyParty {
     }
 }
 
-/// Of what the rig does with its servers before and after a load, by the error that is below the others.
+/// Blames for what the rig does with its servers before and after a load, by the error that is below the others.
 pub(crate) fn of(error: &(dyn Error + 'static)) -> FaultyParty {
     let mut next = Some(error);
     while let Some(error) = next {

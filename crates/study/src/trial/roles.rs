@@ -57,7 +57,7 @@ fn choose(wanted: &ActionTarget, known: &[Known]) -> (Option<usize>, bool) {
             (ActionTarget::StandbyNow, Known::Role(Role::Standby)) => {
                 found = found.or(Some((0, number)));
             }
-            // Of several, the one with the latest timeline.
+            // The one with the latest timeline counts.
             (ActionTarget::PrimaryNow, Known::Role(Role::Primary { timeline })) => {
                 found =
                     found.filter(|(latest, _)| latest >= timeline).or(Some((*timeline, number)));
@@ -85,7 +85,7 @@ pub(crate) struct Roles {
 }
 
 impl Roles {
-    /// Of servers of these names, in the order of the topology.
+    /// The roles of servers of these names, in the order of the topology.
     pub(crate) fn new(names: Vec<String>) -> Roles {
         let talks = Mutex::new(vec![Talk::default(); names.len()]);
         Roles { names, talks, news: Condvar::new() }

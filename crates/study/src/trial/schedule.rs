@@ -30,7 +30,7 @@ pub(crate) struct WindowAgenda<'a> {
     /// Time of each action of the timeline, in milliseconds since the window opened.
     pub(crate) at_ms: &'a [u64],
     pub(crate) origin: Instant,
-    /// Of what a power cut takes.
+    /// The seed of what a power cut takes.
     pub(crate) cut_seed: u64,
     /// Samplers that know the CPU time of servers, and are told of a server that was started again.
     pub(crate) samplers: &'a Samplers,

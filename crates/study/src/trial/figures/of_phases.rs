@@ -69,7 +69,7 @@ pub(super) struct PhaseCourse {
     interval_s: f64,
     /// Successful transactions a second, interval by interval.
     rates: Vec<f64>,
-    /// Of these, those within their deadline.
+    /// The rates of these that ended within their deadline.
     good_rates: Vec<f64>,
     /// Mean latency of each interval in which a transaction ended, in milliseconds.
     latencies_ms: Vec<f64>,
@@ -212,7 +212,7 @@ fn recovered_after(rates: &[f64], level: f64, interval_s: f64) -> Option<f64> {
     (0..rates.len()).find(is_there).map(|from| from as f64 * interval_s)
 }
 
-/// Of a phase, the part over which throughput must be back.
+/// The part of a phase over which throughput must be back.
 const STAY_PARTS: usize = 10;
 /// The share of the first phase's throughput at which a workload has recovered.
 const RECOVERED_SHARE: f64 = 0.95;

@@ -94,7 +94,7 @@ pub(super) fn server(evidence: &Evidence<'_>, transactions_total: u64) -> Vec<Tr
 /// PostgreSQL's default block size.
 const PAGE_BYTES: f64 = 8192.0;
 
-/// Of the sessions that were seen active inside the window, the share in each wait event.
+/// The share of each wait event among the sessions that were seen active inside the window.
 fn wait_shares(evidence: &Evidence<'_>, node: &str) -> Vec<TrialFigure> {
     let mut by_event: BTreeMap<&str, f64> = BTreeMap::new();
     for sample in inside(evidence) {
