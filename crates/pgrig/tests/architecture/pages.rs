@@ -1,5 +1,4 @@
-//! What pages and comments hold to: links that lead somewhere, files that are there, doc comments that begin
-//! with a noun or a verb.
+//! What pages hold to: links that lead somewhere, files that are there, no day and no machine.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
@@ -7,55 +6,9 @@ use std::path::{Path, PathBuf};
 
 use crate::{files, root};
 
-/// At most this share of the doc comments may begin with one of [`OPENINGS`].
-const SHARE_MAX: f64 = 0.05;
-
-const OPENINGS: [&str; 12] = [
-    "What",
-    "Whether",
-    "How",
-    "Where",
-    "Who",
-    "Whose",
-    "Which",
-    "When",
-    "Why",
-    "Whoever",
-    "Whatever",
-    "Whichever",
-];
-
 /// The Rust files of all packages.
 fn all_files() -> Vec<PathBuf> {
     ["crates", "tools"].iter().flat_map(|folder| files(&root().join(folder))).collect()
-}
-
-#[test]
-fn doc_comments_begin_with_a_noun_or_a_verb() {
-    let (mut all, mut found) = (0_u32, Vec::new());
-    for path in all_files() {
-        let is_source = path.components().any(|part| part.as_os_str() == "src");
-        if !is_source {
-            continue;
-        }
-        let text = fs::read_to_string(&path).unwrap();
-        let mut before = "";
-        for line in text.lines().map(str::trim_start) {
-            let kind = ["///", "//!"].into_iter().find(|kind| line.starts_with(kind));
-            let kind = kind.unwrap_or("");
-            if !kind.is_empty() && kind != before {
-                all += 1;
-                let first = line[3..].split_whitespace().next().unwrap_or("");
-                let first = first.trim_end_matches(|c: char| !c.is_alphanumeric());
-                if OPENINGS.contains(&first) {
-                    found.push(format!("{}: {line}", path.display()));
-                }
-            }
-            before = kind;
-        }
-    }
-    let share = found.len() as f64 / f64::from(all);
-    assert!(share <= SHARE_MAX, "{share:.3} of {all}, the first:\n{}", found[..20].join("\n"));
 }
 
 /// An example in a comment would be a program of its own to build: `doctest = false`.
