@@ -163,6 +163,11 @@ pub fn throttles(path: &Path) -> std::io::Result<()> {
     os::throttle::check(path)
 }
 
+/// Checks that the CPU time of servers can be limited here.
+pub fn cpu_limits() -> std::io::Result<()> {
+    os::cpu_limit::check()
+}
+
 /// Checks that the memory of servers below `path` can be limited here. The files of a file system that is in
 /// memory count as memory that cannot be given back, and recovery writes some.
 pub fn memory_limits(path: &Path) -> std::io::Result<()> {

@@ -17,7 +17,7 @@ use crate::client_run::ClientRun;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::find::Installation;
-use crate::limit::IoLimit;
+use crate::limit::{CpuLimit, IoLimit};
 use crate::log::LogFormat;
 use crate::network::Network;
 use crate::node_config::NodeConfig;
@@ -101,6 +101,15 @@ impl Node {
         let (limit, limits) = (lab.new_number(), *limits);
         self.ask::<()>(Verb::LimitIo { limit, limits })?;
         Ok(IoLimit(Object { lab: Arc::clone(lab), number: limit }))
+    }
+
+    /// Limits the CPU time of all its processes to that of so many CPUs, until what is given is dropped. Processes of a
+    /// later start are not limited. Only root can do it.
+    pub fn limit_cpus(&self, cpus: f64) -> Result<CpuLimit, Error> {
+        let lab = &self.object.lab;
+        let limit = lab.new_number();
+        self.ask::<()>(Verb::LimitCpus { limit, cpus })?;
+        Ok(CpuLimit(Object { lab: Arc::clone(lab), number: limit }))
     }
 
     /// Has the server read its settings again, and waits until it has.

@@ -89,6 +89,8 @@ pub(crate) enum Verb {
     Reload,
     /// Limit its I/O; the limit becomes the object of that number.
     LimitIo { limit: u32, limits: IoLimits },
+    /// Limit its CPU time to that of so many CPUs; the limit becomes the object of that number.
+    LimitCpus { limit: u32, cpus: f64 },
     /// Kill a server process: the time until the server accepted connections.
     KillBackend { memory_bytes: Option<u64>, timeout: Duration },
     /// Make the data of a standby from a base backup.
@@ -226,6 +228,7 @@ impl Verb {
             | Self::AppendConf(_)
             | Self::Reload
             | Self::LimitIo { .. }
+            | Self::LimitCpus { .. }
             | Self::Follow(_)
             | Self::IsStandby
             | Self::Equip(_)

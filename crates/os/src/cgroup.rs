@@ -15,6 +15,7 @@ pub(crate) struct Controller {
     two: &'static str,
 }
 
+pub(crate) const CPU: Controller = Controller { one: "cpu", two: "cpu" };
 pub(crate) const IO: Controller = Controller { one: "blkio", two: "io" };
 pub(crate) const MEMORY: Controller = Controller { one: "memory", two: "memory" };
 
@@ -102,7 +103,7 @@ pub(crate) fn remove_of(gone: u32) {
 
 /// Removes the groups of these processes.
 fn remove(is_meant: impl Fn(&str) -> bool) {
-    for hierarchy in [IO, MEMORY].into_iter().filter_map(|one| hierarchy(one).ok()) {
+    for hierarchy in [CPU, IO, MEMORY].into_iter().filter_map(|one| hierarchy(one).ok()) {
         let Ok(entries) = fs::read_dir(hierarchy.root()) else { continue };
         for entry in entries.flatten() {
             let name = entry.file_name();

@@ -5,12 +5,13 @@
 //! in directories of another user.
 //! A disk whose power can be cut is made with [`loop_device`] and [`file_system`];
 //! [`process_memory`] reads the memory of another process, [`account`] the CPU time that it spent;
-//! [`throttle`] limits the I/O of processes and [`memory_limit`] their memory, both by a [`cgroup`]; [`usage`] reads what they use,
+//! [`throttle`] limits the I/O of processes, [`memory_limit`] their memory and [`cpu_limit`] their CPU time, all by a [`cgroup`]; [`usage`] reads what they use,
 //! [`proc_files`] the kernel's figures of the machine; [`scheduling`] is the scheduling policy of a thread. Linux only.
 
 pub mod account;
 pub mod cgroup;
 pub mod command;
+pub mod cpu_limit;
 pub mod events;
 pub mod file_system;
 pub mod init;

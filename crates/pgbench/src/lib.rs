@@ -21,6 +21,7 @@ mod page;
 mod run;
 mod search;
 mod server;
+mod session_state;
 mod tpcc;
 pub mod words;
 
@@ -32,5 +33,5 @@ pub use initialise::table_bytes;
 pub use major::{Major, SpokenBy};
 pub use page::{Page, Pages};
 pub use run::workload;
-pub use search::curve::{Curve, Tried};
+pub use search::curve::{Curve, POOL_SIZE, Tried};
 pub use search::steps::End;

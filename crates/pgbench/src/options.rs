@@ -326,6 +326,8 @@ pub struct OurOptions {
     pub html: Option<String>,
     /// `--find-rate` and `--find-clients`
     pub find: Option<FindOptions>,
+    /// `--own-server`: the rig builds the server, with tables of the scale of `-s`.
+    pub own_server: bool,
     /// `--capacity`
     pub capacity: Option<CapacityOptions>,
     /// `--baseline`
@@ -377,17 +379,37 @@ pub struct CapacityOptions {
     pub goal: Goal,
     /// CPUs that the server is given in turn.
     pub server_cpus: Option<ServerCpus>,
+    /// Sizes of the pool of a PgBouncer before the server.
+    pub pool_sizes: Option<PoolSizes>,
     /// `--curve`: where every window is listed.
     pub curve: Option<String>,
 }
 
-/// CPUs that a server is given in turn, by a command of the user's.
+/// Sizes of a pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PoolSizes {
+    /// Each twice the one before, up to the number of clients.
+    Auto,
+    /// These, two or more, ascending.
+    Listed(Vec<u32>),
+}
+
+/// CPUs that a server is given in turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerCpus {
-    /// Numbers of CPUs, four or more; the first is what the server has before and after.
+    /// Numbers of CPUs, five or more; the first is what the server has before and after.
     pub counts: Vec<f64>,
+    /// The way in which the server gets them.
+    pub by: CpusBy,
+}
+
+/// The way in which a server gets a number of CPUs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CpusBy {
     /// A command for the shell, with `{cpus}` or `{percent}`.
-    pub command: String,
+    Command(String),
+    /// A limit on the CPU time of a server of the rig's.
+    OwnServer,
 }
 
 /// The quantity that a search varies.
@@ -413,6 +435,7 @@ impl Default for OurOptions {
             json: None,
             html: None,
             find: None,
+            own_server: false,
             capacity: None,
             baseline: false,
             check: false,

@@ -13,7 +13,10 @@ mod influx;
 mod json;
 mod metrics;
 mod ours;
+mod own_server;
 mod plan;
+mod pooler;
+mod pools;
 mod progress;
 mod results;
 mod tables;
@@ -38,6 +41,8 @@ use crate::server::Server;
 use drift::DeadRows;
 use files::Files;
 use metrics::Metrics;
+use own_server::OwnServer;
+use pooler::PoolerLab;
 use progress::Progress;
 use results::Results;
 use tables::{Look, Tables};
@@ -60,12 +65,32 @@ pub(crate) fn run(
     if (options.ours.html.is_some() || options.ours.serve) && pages.is_none() {
         return Err(Complaint::error("--html and --serve are for the command line only"));
     }
+    let mut own = match options.ours.own_server {
+        true => Some(OwnServer::build(options, invocation, control, console)?),
+        false => None,
+    };
+    let (built_options, built_invocation);
+    let (options, invocation) = match &own {
+        None => (options, invocation),
+        Some(own) => {
+            built_options = RunOptions { server: own.options(), ..options.clone() };
+            built_invocation = own.invocation(invocation, invocation.arguments);
+            (&built_options, &built_invocation)
+        }
+    };
     let (mut server, conninfo) = Server::open(&options.server, invocation, control)
         .map_err(|complaint| complaint.with_error("could not create connection for setup"))?;
     let major = options.spoken_by.major(options.major, server.version_num())?;
     let options = &RunOptions { major, ..options.clone() };
     console.line(version(options.major, server.version(), console.is_pgbenchs()));
     console.debug(setting(options, &conninfo));
+    let pools = match options.ours.capacity.as_ref().and_then(|asked| asked.pool_sizes.as_ref()) {
+        Some(sizes) => {
+            let sizes = pools::sizes(sizes, options.clients, &mut server)?;
+            Some((sizes, PoolerLab::open(options, &conninfo)?))
+        }
+        None => None,
+    };
     let seed = plan::seed(options, console)?;
     let tables = look_at_tables(options, invocation, &mut server, &conninfo.dbname, console)?;
     // Before the vacuum, which empties pgbench_history.
@@ -102,12 +127,12 @@ pub(crate) fn run(
 
     let is_server_here = hosts.is_none() && is_here(&conninfo);
     let mut windows = 0;
-    let mut one = |options: &RunOptions, console: &mut Console<'_>| {
+    let mut run_on = |options: &RunOptions, conninfo: &Conninfo, console: &mut Console<'_>| {
         let count = hosts.as_ref().map_or(options.ours.generators, |hosts| hosts.len() as u32);
         // The windows of a search draw keys, scripts and arrivals of their own.
         let seed = plan::seed_of_window(seed, windows);
         windows += 1;
-        let plan = plan::plan(options, &conninfo, &tables, seed, clock, count);
+        let plan = plan::plan(options, conninfo, &tables, seed, clock, count);
         let metrics = metrics.as_mut();
         let on = On { invocation, hosts: hosts.as_deref(), served };
         drive(options, &on, &plan, control, clock.origin, metrics, console)
@@ -120,18 +145,28 @@ pub(crate) fn run(
         }
         false => None,
     };
+    let mut one =
+        |options: &RunOptions, console: &mut Console<'_>| run_on(options, &conninfo, console);
     let (found, measured);
-    let (options, measured, search) = match (&options.ours.find, &options.ours.capacity) {
-        (None, None) => {
+    let (options, measured, search) = match (&options.ours.find, &options.ours.capacity, pools) {
+        (None, None, _) => {
             measured = one(options, console)?;
             (options, &measured, None)
         }
-        (Some(search), _) => {
+        (Some(search), ..) => {
             found = find::find(options, search, is_server_here, control, console, &mut one)?;
             (&found.options, &found.measured, Some(&found))
         }
-        (None, Some(asked)) => {
-            let sweep = capacity::CapacitySweep { options, asked, seed, is_server_here, control };
+        (None, Some(asked), Some((sizes, poolers))) => {
+            let sweep =
+                pools::PoolSweep { options, asked, sizes, poolers, seed, is_server_here, control };
+            found = sweep.run(console, &mut run_on)?;
+            (&found.options, &found.measured, Some(&found))
+        }
+        (None, Some(asked), None) => {
+            let own = own.as_mut();
+            let mut sweep =
+                capacity::CapacitySweep { options, asked, seed, is_server_here, control, own };
             found = sweep.run(console, &mut one)?;
             (&found.options, &found.measured, Some(&found))
         }
@@ -292,7 +327,7 @@ fn look_at_tables(
 ) -> Result<Tables, Complaint> {
     let needs = |origin| options.scripts.iter().any(|script| script.origin == origin);
     let mut counted = |scale: i64, table: &str| {
-        if options.scale.is_some() {
+        if options.scale.is_some() && !options.ours.own_server {
             console.warning(format_args!(
                 "scale option ignored, using count from {table} table ({scale})"
             ));

@@ -4,4 +4,5 @@
 pub(crate) mod capacity;
 pub(crate) mod curve;
 pub(crate) mod goal;
+pub(crate) mod pools;
 pub(crate) mod steps;

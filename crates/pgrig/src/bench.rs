@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write, stderr, stdout};
 use std::process::ExitCode;
 
 use pgbench::options::Invocation;
-use pgbench::{Colours, Console, Curve, End, Major, Page, Pages, bench_with_pages};
+use pgbench::{Colours, Console, Curve, End, Major, POOL_SIZE, Page, Pages, bench_with_pages};
 use record::MachineFact;
 use report::SearchEnd;
 
@@ -108,6 +108,7 @@ fn search(curve: &Curve, words: &str, details: &[(String, String)]) -> report::S
     report::SearchReport {
         axis: match curve.axis {
             "rate" => report::SearchAxis::Rate,
+            POOL_SIZE => report::SearchAxis::PoolSize,
             _ => report::SearchAxis::Clients,
         },
         goal: curve.goal.clone(),

@@ -67,6 +67,8 @@ pub enum SearchAxis {
     Rate,
     /// Clients.
     Clients,
+    /// Connections of a pool.
+    PoolSize,
 }
 
 impl SearchAxis {
@@ -75,6 +77,7 @@ impl SearchAxis {
         match self {
             SearchAxis::Rate => "rate, 1/s",
             SearchAxis::Clients => "clients",
+            SearchAxis::PoolSize => "pool size",
         }
     }
 
@@ -83,6 +86,7 @@ impl SearchAxis {
         match self {
             SearchAxis::Rate => format!("{} transactions a second", number::figure(load)),
             SearchAxis::Clients => terms::counted(load as u64, "client"),
+            SearchAxis::PoolSize => format!("a pool of {load}"),
         }
     }
 }
@@ -120,28 +124,40 @@ struct SearchChart<'a> {
 impl SearchReport {
     /// The charts: latency over the load; of a sweep also throughput.
     pub(crate) fn curves(&self) -> Vec<Json> {
-        let latency = SearchChart {
-            title: format!("Latency, {}", self.quantile),
-            line: format!("{}, fitted", self.quantile),
-            unit: "ms",
-            value: &|window| window.ms,
-            fitted: self.fitted.iter().map(|(_, ms)| *ms).collect(),
-            limit: self.limit_ms,
-        };
         let mut windows: Vec<&SearchWindow> = self.windows.iter().collect();
         windows.sort_by(|a, b| a.load.total_cmp(&b.load));
-        let median = |load: f64| {
-            let mut rates: Vec<f64> =
-                windows.iter().filter(|one| one.load == load).map(|one| one.rate).collect();
-            rates.sort_by(f64::total_cmp);
-            rates[rates.len() / 2]
+        // The median of each load, a value for each window that has one.
+        let medians = |value: &dyn Fn(&SearchWindow) -> Option<f64>| -> Vec<f64> {
+            let median = |load: f64| {
+                let own = windows.iter().filter(|one| one.load == load);
+                let mut values: Vec<f64> = own.filter_map(|one| value(one)).collect();
+                values.sort_by(f64::total_cmp);
+                values[values.len() / 2]
+            };
+            let has_value = windows.iter().filter(|one| value(one).is_some());
+            has_value.map(|one| median(one.load)).collect()
+        };
+        // Latency rises with the load, and need not with the size of a pool.
+        let (line, fitted) = match self.axis {
+            SearchAxis::PoolSize => ("median", medians(&|window| window.ms)),
+            SearchAxis::Rate | SearchAxis::Clients => {
+                ("fitted", self.fitted.iter().map(|(_, ms)| *ms).collect())
+            }
+        };
+        let latency = SearchChart {
+            title: format!("Latency, {}", self.quantile),
+            line: format!("{}, {line}", self.quantile),
+            unit: "ms",
+            value: &|window| window.ms,
+            fitted,
+            limit: self.limit_ms,
         };
         let throughput = SearchChart {
             title: "Throughput".to_owned(),
             line: "median".to_owned(),
             unit: "transactions/s",
             value: &|window| Some(window.rate),
-            fitted: windows.iter().map(|window| median(window.load)).collect(),
+            fitted: medians(&|window| Some(window.rate)),
             limit: None,
         };
         match self.end {
@@ -212,7 +228,11 @@ impl SearchReport {
             marks.push((load, 0.0, "action", "answer"));
         }
         if let SearchEnd::Swept { best: Some(load) } = self.end {
-            marks.push((load, 0.0, "action", "most within the goal"));
+            let text = match self.axis {
+                SearchAxis::PoolSize => "smallest that is enough",
+                SearchAxis::Rate | SearchAxis::Clients => "most within the goal",
+            };
+            marks.push((load, 0.0, "action", text));
         }
         marks.sort_by(|(a, ..), (b, ..)| a.total_cmp(b));
         let mark = |(at, length, kind, text)| {

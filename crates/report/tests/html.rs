@@ -188,6 +188,11 @@ fn a_search_says_what_it_found() {
         assert!(html.contains(&format!("<h1>read-write.sql: {says}</h1>")), "{says}");
         assert!(!html.contains("The answer is an estimate"), "{says}");
     }
+    let search = bench.search.as_mut().unwrap();
+    (search.axis, search.end) = (SearchAxis::PoolSize, SearchEnd::Swept { best: Some(2_000.0) });
+    let html = bench.html();
+    assert!(html.contains("those of the window with a pool of 2000"));
+    assert!(html.contains("smallest that is enough") && html.contains("p99, median"));
     // Sections are numbered without it, too.
     bench.search = None;
     assert!(bench.html().contains(r#"<span class="number">1</span> Time"#));

@@ -26,6 +26,7 @@ pub mod sample;
 
 mod interval;
 
+pub mod best;
 pub mod censored;
 pub mod centre;
 mod planned;

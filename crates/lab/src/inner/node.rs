@@ -20,12 +20,14 @@ mod state;
 mod swallow;
 mod upgrade;
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use fault::disk::FaultyDisk;
 use os::command::ProcessOutput;
+use os::cpu_limit::CpuLimit;
 use os::throttle::{IoLimits, IoThrottle};
 use rustix::process::Signal;
 use terms::StopMode;
@@ -131,16 +133,30 @@ impl Node {
     }
 
     pub(crate) fn limit_io(&self, limits: &IoLimits) -> Result<IoThrottle, Error> {
-        let doing = "limiting the I/O";
+        let make = || IoThrottle::make(&self.program.directory, limits);
+        self.limit("limiting the I/O", make, IoThrottle::take)
+    }
+
+    pub(crate) fn limit_cpus(&self, cpus: f64) -> Result<CpuLimit, Error> {
+        self.limit("limiting the CPU time", || CpuLimit::make(cpus), CpuLimit::take)
+    }
+
+    /// Makes a limit, and takes all processes of the server into it.
+    fn limit<L>(
+        &self,
+        doing: &'static str,
+        make: impl Fn() -> io::Result<L>,
+        take: impl Fn(&L, i32) -> io::Result<()>,
+    ) -> Result<L, Error> {
         self.program.expect_running(doing)?;
         let limit = || {
-            let throttle = IoThrottle::make(&self.program.directory, limits)?;
-            let Some(pid) = self.host_pid() else { return Ok(throttle) };
+            let limit = make()?;
+            let Some(pid) = self.host_pid() else { return Ok(limit) };
             // What the first one starts from here on is in the group by itself.
-            throttle.take(pid)?;
+            take(&limit, pid)?;
             let table = os::processes::all()?;
-            os::processes::tree(&table, pid).into_iter().try_for_each(|pid| throttle.take(pid))?;
-            Ok(throttle)
+            os::processes::tree(&table, pid).into_iter().try_for_each(|pid| take(&limit, pid))?;
+            Ok(limit)
         };
         limit().map_err(|source| Error::Process { doing, node: self.name().to_owned(), source })
     }

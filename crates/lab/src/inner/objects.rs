@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::SystemTime;
 
 use fault::disk::{DiskConfig, PowerCutMethod};
+use os::cpu_limit::CpuLimit;
 use os::throttle::IoThrottle;
 use os::user::SystemUser;
 
@@ -59,6 +60,7 @@ enum Object {
     Link(Box<Link>),
     Snapshot(Snapshot),
     Limit { _throttle: IoThrottle },
+    CpuLimit { _limit: CpuLimit },
 }
 
 impl Objects {
@@ -119,6 +121,11 @@ impl Objects {
             Verb::LimitIo { limit, limits } => self.node(number, |node| {
                 let throttle = node.limit_io(&limits)?;
                 self.add(limit, Object::Limit { _throttle: throttle });
+                Ok(())
+            }),
+            Verb::LimitCpus { limit, cpus } => self.node(number, |node| {
+                let cpus = node.limit_cpus(cpus)?;
+                self.add(limit, Object::CpuLimit { _limit: cpus });
                 Ok(())
             }),
             Verb::KillBackend { memory_bytes, timeout } => {
@@ -447,7 +454,10 @@ impl Object {
             Object::Pooler(pooler) => Some(&**pooler),
             Object::Process(process) => Some(&**process),
             Object::Station(station) => Some(&**station),
-            Object::Link(_) | Object::Snapshot(_) | Object::Limit { .. } => None,
+            Object::Link(_)
+            | Object::Snapshot(_)
+            | Object::Limit { .. }
+            | Object::CpuLimit { .. } => None,
         }
     }
 
@@ -457,7 +467,10 @@ impl Object {
             Object::Pooler(pooler) => Some(&mut **pooler),
             Object::Process(process) => Some(&mut **process),
             Object::Station(station) => Some(&mut **station),
-            Object::Link(_) | Object::Snapshot(_) | Object::Limit { .. } => None,
+            Object::Link(_)
+            | Object::Snapshot(_)
+            | Object::Limit { .. }
+            | Object::CpuLimit { .. } => None,
         }
     }
 

@@ -9,9 +9,9 @@ use load::OnLoss;
 use super::row::Heading::{Beyond, Common};
 use super::row::{Row, keep, put, set};
 use super::values::{
-    above_zero, arrivals, goal, on_host_loss, positive, server_cpus, syntax, warm_up,
+    above_zero, arrivals, goal, on_host_loss, pool_sizes, positive, server_cpus, syntax, warm_up,
 };
-use super::{Length, Origin, Range, Request, Script};
+use super::{Length, Origin, PoolSizes, Range, Request, Script, ServerOptions};
 use crate::number::bounded_int;
 use crate::search::capacity::CLIENTS_MIN;
 
@@ -263,6 +263,47 @@ pub(super) static BEYOND: &[Row] = &[
         |given, value| put(&mut given.on_host_loss, on_host_loss(value)),
     )
     .fits(|given| given.hosts.is_none().then_some(HOSTS_ONLY)),
+    Row::flag(
+        "own-server",
+        &[(Beyond, "build a server with pgbench's tables of scale -s for this run, and remove it afterwards")],
+        |given| set(&mut given.ours.own_server),
+    )
+    .fits(|given| {
+        if given.server != ServerOptions::default() {
+            return Some("--own-server builds the server: leave out DBNAME, -h, -p and -U");
+        }
+        if given.hosts.is_some() {
+            return Some("--own-server builds the server on this machine, for its clients only: leave out --hosts");
+        }
+        if given.scripts.iter().any(|script| script.origin == Origin::Tpcc) {
+            return Some("--own-server has pgbench's tables only: leave out tpcc-like");
+        }
+        given.scale.is_none().then_some("--own-server needs the scale of its tables (-s)")
+    })
+    .not_compared("pgrig builds the servers of both sides"),
+    Row::value(
+        "pool-sizes",
+        "auto|LIST",
+        &[(Beyond, "with --capacity: start a PgBouncer on this machine before the server, and measure -c clients \
+            with pools of these sizes, as in 5,10,20,40, eight times each; say which is the smallest that is \
+            enough (auto: 1, 2, 4, ... up to -c)")],
+        |given, value| put(&mut given.pool_sizes, pool_sizes(value)),
+    )
+    .fits(|given| {
+        let more = |size: &u32| *size > given.clients.unwrap_or(1);
+        match &given.pool_sizes {
+            _ if given.capacity.is_none() => Some("--pool-sizes is allowed only with --capacity"),
+            _ if given.server_cpus.is_some() => Some("--pool-sizes and --server-cpus cannot be used together"),
+            _ if given.hosts.is_some() => {
+                Some("--pool-sizes starts PgBouncer on this machine, beside the load: leave out --hosts")
+            }
+            Some(PoolSizes::Listed(sizes)) if sizes.iter().any(more) => {
+                Some("a pool of --pool-sizes has more connections than there are clients (-c)")
+            }
+            _ => None,
+        }
+    })
+    .not_compared(ONE_LOAD),
     Row::flag("push", &[(Beyond, "copy this program to the hosts first")], |given| {
         set(&mut given.push)
     })
@@ -293,13 +334,16 @@ pub(super) static BEYOND: &[Row] = &[
     Row::value(
         "server-cpus",
         "LIST",
-        &[(Beyond, "with --capacity: measure the server with each of these numbers of CPUs, as in 2,0.5,1,1.5; \
+        &[(Beyond, "with --capacity: measure the server with each of these numbers of CPUs, as in 2,0.5,0.75,1,1.5; \
             the first is what it has before and after")],
         |given, value| put(&mut given.server_cpus, server_cpus(value)),
     )
     .fits(|given| match (&given.capacity, &given.server_cpus_command) {
         (None, _) => Some(CAPACITY_ONLY),
-        (_, None) => Some("--server-cpus needs the command that changes them (--server-cpus-command)"),
+        (_, None) if !given.ours.own_server => Some(
+            "--server-cpus needs the command that changes them (--server-cpus-command), or a server of pgrig's \
+             (--own-server)",
+        ),
         _ => None,
     })
     .not_compared(ONE_LOAD),
@@ -311,6 +355,9 @@ pub(super) static BEYOND: &[Row] = &[
         |given, value| keep(&mut given.server_cpus_command, value),
     )
     .fits(|given| {
+        if given.ours.own_server {
+            return Some("--server-cpus-command is for a server of yours: leave it out with --own-server");
+        }
         if given.server_cpus.is_none() {
             return Some("--server-cpus-command needs the numbers of CPUs (--server-cpus)");
         }

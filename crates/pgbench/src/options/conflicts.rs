@@ -8,9 +8,9 @@ use super::given::Given;
 use super::row::{Mode, Row};
 use super::values::{Arrivals, row_text};
 use super::{
-    CapacityOptions, FindOptions, HostOptions, InitialiseOptions, Length, LoadProgress, LogOptions,
-    NotCompared, Origin, OurOptions, PartitionMethod, Partitions, Persistence, Range, Request,
-    RunOptions, Script, ServerCpus, TableSet, Vacuum,
+    CapacityOptions, CpusBy, FindOptions, HostOptions, InitialiseOptions, Length, LoadProgress,
+    LogOptions, NotCompared, Origin, OurOptions, PartitionMethod, Partitions, Persistence, Range,
+    Request, RunOptions, Script, ServerCpus, TableSet, Vacuum,
 };
 use crate::complaint::Complaint;
 use crate::major::SpokenBy;
@@ -287,10 +287,11 @@ fn find(given: &Given, length: Length) -> Option<FindOptions> {
 }
 
 fn capacity(given: &Given) -> Option<CapacityOptions> {
-    let server_cpus = given.server_cpus.clone().zip(given.server_cpus_command.clone());
+    let by = given.server_cpus_command.clone().map_or(CpusBy::OwnServer, CpusBy::Command);
     Some(CapacityOptions {
         goal: given.capacity.clone()?,
-        server_cpus: server_cpus.map(|(counts, command)| ServerCpus { counts, command }),
+        server_cpus: given.server_cpus.clone().map(|counts| ServerCpus { counts, by }),
+        pool_sizes: given.pool_sizes.clone(),
         curve: given.curve.clone(),
     })
 }

@@ -6,8 +6,8 @@ use script::{RandomSeed, ScriptSyntax, ScriptWeight};
 use super::row::{Done, Mode, Row, Take};
 use super::values::{Arrivals, builtin, goal, is_tpcc, script_text, weighted};
 use super::{
-    Length, LoadProgress, Origin, OurOptions, PartitionMethod, Persistence, Range, Request, Script,
-    ServerOptions,
+    Length, LoadProgress, Origin, OurOptions, PartitionMethod, Persistence, PoolSizes, Range,
+    Request, Script, ServerOptions,
 };
 use crate::complaint::Complaint;
 use crate::major::{Major, SpokenBy};
@@ -73,6 +73,7 @@ pub(super) struct Given {
     pub(super) find: Option<(Range, Goal)>,
     pub(super) find_seconds: Option<u32>,
     pub(super) capacity: Option<Goal>,
+    pub(super) pool_sizes: Option<PoolSizes>,
     pub(super) server_cpus: Option<Vec<f64>>,
     pub(super) server_cpus_command: Option<String>,
     pub(super) curve: Option<String>,

@@ -9,7 +9,7 @@ use script::{
 };
 use stats::scalability::LOADS_MIN;
 
-use super::PartitionMethod;
+use super::{PartitionMethod, PoolSizes};
 use crate::complaint::{Complaint, system_error};
 use crate::number::{bounded_int, prefix_float, prefix_int};
 use crate::search::goal::Goal;
@@ -190,7 +190,10 @@ pub(super) fn goal(value: &str) -> Result<Goal, Complaint> {
     Goal::parse(value).map_err(Complaint::error)
 }
 
-/// Numbers of CPUs: four or more, each once. The law of fewer could not be contradicted.
+/// Numbers of CPUs, each once: as many as a law needs, and one more to contradict it.
+const CPU_COUNTS_MIN: usize = LOADS_MIN + 1;
+
+/// Numbers of CPUs.
 pub(super) fn server_cpus(value: &str) -> Result<Vec<f64>, Complaint> {
     let read = |word: &str| word.trim().parse::<f64>().ok();
     let counts: Option<Vec<f64>> = value.split(',').map(read).collect();
@@ -199,11 +202,32 @@ pub(super) fn server_cpus(value: &str) -> Result<Vec<f64>, Complaint> {
         sorted.sort_by(f64::total_cmp);
         sorted.dedup();
         let are_positive = sorted.iter().all(|count| *count > 0.0 && count.is_finite());
-        are_positive && sorted.len() == counts.len() && counts.len() >= LOADS_MIN
+        are_positive && sorted.len() == counts.len() && counts.len() >= CPU_COUNTS_MIN
     };
     counts.filter(is_right).ok_or_else(|| {
         Complaint::error(format_args!(
-            "invalid numbers of CPUs \"{value}\": at least {LOADS_MIN} different ones are needed, as in 2,0.5,1,1.5"
+            "invalid numbers of CPUs \"{value}\": at least {CPU_COUNTS_MIN} different ones are needed, as in 2,0.5,0.75,1,1.5"
+        ))
+    })
+}
+
+/// Sizes of a pool: two or more, each once.
+pub(super) fn pool_sizes(value: &str) -> Result<PoolSizes, Complaint> {
+    if value == "auto" {
+        return Ok(PoolSizes::Auto);
+    }
+    let read = |word: &str| word.trim().parse::<u32>().ok().filter(|size| *size > 0);
+    let sizes: Option<Vec<u32>> = value.split(',').map(read).collect();
+    let sorted = sizes.and_then(|sizes| {
+        let mut sorted = sizes.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        (sorted.len() == sizes.len() && sorted.len() > 1).then_some(sorted)
+    });
+    sorted.map(PoolSizes::Listed).ok_or_else(|| {
+        Complaint::error(format_args!(
+            "invalid pool sizes \"{value}\": expecting auto, or two or more different numbers of connections, as in \
+             5,10,20,40"
         ))
     })
 }

@@ -5,14 +5,13 @@ use std::io;
 use std::time::Duration;
 
 use load::{LoadControl, StopUrgency};
-use measure::LoadMeasurement;
 use os::command::{CommandLimits, ProcessCommand};
 use stats::scalability::{ScalingEstimate, ScalingPoint};
 use terms::{duration, grouped};
 
 use crate::complaint::{Complaint, system_error};
 use crate::console::Console;
-use crate::options::{CapacityOptions, FindOptions, Range, RunOptions, ServerCpus};
+use crate::options::{CapacityOptions, CpusBy, FindOptions, Range, RunOptions, ServerCpus};
 use crate::search::capacity::{
     CapacityForecast, CapacityResult, ClientSweep, NoForecast, ROUNDS, ScalingAnswer,
     client_counts, order,
@@ -22,7 +21,8 @@ use crate::search::steps::End;
 
 use super::figure::{self, rate};
 use super::find::{LoadAxis, Run, observed, verdict};
-use super::found::SearchResult;
+use super::found::{SearchResult, ShownWindow, ShownWindows, early_end};
+use super::own_server::OwnServer;
 
 /// A command of the user's may take so long to change the CPUs of the server.
 const COMMAND_MAX: Duration = Duration::from_secs(60);
@@ -36,15 +36,8 @@ pub(super) struct CapacitySweep<'a> {
     pub(super) seed: u64,
     pub(super) is_server_here: bool,
     pub(super) control: &'a LoadControl,
-}
-
-/// A window whose results may be shown: the one of its load with the most work within the goal.
-struct ShownWindow {
-    load: f64,
-    options: RunOptions,
-    measured: LoadMeasurement,
-    /// Transactions a second; 0 where the goal did not hold.
-    rate: f64,
+    /// The server of `--own-server`.
+    pub(super) own: Option<&'a mut OwnServer>,
 }
 
 /// The windows so far.
@@ -52,8 +45,7 @@ struct SweptWindows {
     curve: Curve,
     /// Those of each number of CPUs.
     by_setting: Vec<Vec<Tried>>,
-    /// A window for each load.
-    shown: Vec<ShownWindow>,
+    shown: ShownWindows,
     /// The reason why the sweep has ended early.
     ended: Option<String>,
 }
@@ -64,7 +56,7 @@ impl CapacitySweep<'_> {
     /// # Errors
     /// If a window cannot be measured, or the CPUs of the server cannot be changed.
     pub(super) fn run(
-        &self,
+        &mut self,
         console: &mut Console<'_>,
         run: Run<'_>,
     ) -> Result<SearchResult, Complaint> {
@@ -95,7 +87,7 @@ impl CapacitySweep<'_> {
         let swept = self.sweep(&axis, &counts, &settings, console, run);
         if let Some(cpus) = &self.asked.server_cpus {
             // The first number is what the server had. An interruption does not keep it from getting that back.
-            set_cpus(cpus, cpus.counts[0], &LoadControl::new())?;
+            self.set_cpus(cpus, cpus.counts[0], &LoadControl::new())?;
         }
         let swept = swept?;
         let capacity = self.answer(&settings, &swept);
@@ -103,7 +95,7 @@ impl CapacitySweep<'_> {
     }
 
     fn sweep(
-        &self,
+        &mut self,
         axis: &LoadAxis<'_>,
         counts: &[u32],
         settings: &[Option<f64>],
@@ -124,26 +116,20 @@ impl CapacitySweep<'_> {
             lapse_rate: None,
         };
         let by_setting = vec![Vec::new(); settings.len()];
-        let mut swept = SweptWindows { curve, by_setting, shown: Vec::new(), ended: None };
+        let mut swept =
+            SweptWindows { curve, by_setting, shown: ShownWindows::default(), ended: None };
         for round in 0..ROUNDS {
             for setting in order(settings.len(), round, self.seed) {
                 if let (Some(cpus), Some(count)) = (&self.asked.server_cpus, settings[setting]) {
-                    set_cpus(cpus, count, self.control)?;
+                    self.set_cpus(cpus, count, self.control)?;
                 }
                 for at in order(counts.len(), round, self.seed.rotate_left(setting as u32 + 1)) {
                     let load = f64::from(counts[at]);
                     let options = axis.options(Some(load), true);
                     let measured = run(&options, console)?;
                     let window = axis.look(goal, load, true, &measured.outcome);
-                    swept.ended = self.early_end(&measured);
-                    let rate = if window.holds { window.achieved } else { 0.0 };
-                    let own = swept.shown.iter().position(|shown| shown.load == load);
-                    let new = ShownWindow { load, options, measured, rate };
-                    match own {
-                        None => swept.shown.push(new),
-                        Some(own) if rate > swept.shown[own].rate => swept.shown[own] = new,
-                        Some(_) => {}
-                    }
+                    swept.ended = early_end(self.control, &measured);
+                    swept.shown.offer(&window, options, measured);
                     // A window that was cut short says nothing of its load.
                     if swept.ended.is_some() {
                         return Ok(swept);
@@ -165,15 +151,16 @@ impl CapacitySweep<'_> {
         Ok(swept)
     }
 
-    fn early_end(&self, measured: &LoadMeasurement) -> Option<String> {
-        let aborted = measured.outcome.workloads[0].counts_total.aborted_clients;
-        match (self.control.urgency(), aborted) {
-            (StopUrgency::None, 0) => None,
-            (StopUrgency::None, _) => {
-                let clients = terms::counted(aborted, "client");
-                Some(format!("ended, as {clients} aborted: run it again, or with --reconnect,"))
-            }
-            _ => Some("interrupted".to_owned()),
+    /// Gives the server so many CPUs.
+    fn set_cpus(
+        &mut self,
+        cpus: &ServerCpus,
+        count: f64,
+        control: &LoadControl,
+    ) -> Result<(), Complaint> {
+        match &cpus.by {
+            CpusBy::Command(command) => command_cpus(command, count, control),
+            CpusBy::OwnServer => self.own.as_mut().map_or(Ok(()), |own| own.limit_cpus(count)),
         }
     }
 
@@ -207,9 +194,7 @@ fn result(
     let SweptWindows { mut curve, shown, ended, .. } = swept;
     let nothing = || Complaint::error("no window was measured");
     let best = capacity.largest().best();
-    let is_best = |shown: &ShownWindow| best.is_some_and(|best| best.load == shown.load);
-    let at = shown.iter().position(is_best).unwrap_or(shown.len().saturating_sub(1));
-    let shown = shown.into_iter().nth(at).ok_or_else(nothing)?;
+    let shown = shown.take(best.map(|best| best.load)).ok_or_else(nothing)?;
     let ShownWindow { load, options, measured, .. } = shown;
     curve.shown = load;
     curve.end = ended.is_none().then_some(End::Swept { best: best.map(|best| best.load) });
@@ -225,8 +210,8 @@ fn result(
         (None, None) => (format!("\"{}\" holds with no number of clients", curve.goal), false),
     };
     let details = if is_answer { details(&capacity, curve.quantile) } else { Vec::new() };
-    let capacity = Some(capacity);
-    Ok(SearchResult { options, measured, curve, words, is_answer, details, capacity })
+    let (capacity, pools) = (Some(capacity), None);
+    Ok(SearchResult { options, measured, curve, words, is_answer, details, capacity, pools })
 }
 
 /// Windows of one load that differ by more are worth a word.
@@ -235,8 +220,8 @@ const VARIATION_MAX: f64 = 1.5;
 const LOAD_CPUS: f64 = 1.0;
 
 /// Has the user's command give the server so many CPUs.
-fn set_cpus(cpus: &ServerCpus, count: f64, control: &LoadControl) -> Result<(), Complaint> {
-    let text = cpus.command.replace("{cpus}", &format!("{count}"));
+fn command_cpus(command: &str, count: f64, control: &LoadControl) -> Result<(), Complaint> {
+    let text = command.replace("{cpus}", &format!("{count}"));
     let text = text.replace("{percent}", &format!("{:.0}", count * 100.0));
     let limits = CommandLimits {
         bytes_max: COMMAND_BYTES,

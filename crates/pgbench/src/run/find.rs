@@ -20,7 +20,7 @@ use super::ours::limit;
 
 /// Warm-up of each window, in milliseconds: connections are new, caches of the server's processes
 /// empty.
-const WARM_UP_MS: u64 = 1_000;
+pub(super) const WARM_UP_MS: u64 = 1_000;
 /// A server that does less than this share of what is due does not keep up.
 const KEEPS_UP: f64 = 0.97;
 /// Standard deviations of the number of arrivals by which it may lie lower still.
@@ -157,8 +157,8 @@ pub(super) fn find(
         words.push_str(why);
     }
     let is_answer = curve.held().is_some();
-    let (details, capacity) = (Vec::new(), None);
-    Ok(SearchResult { options, measured, curve, words, is_answer, details, capacity })
+    let (details, capacity, pools) = (Vec::new(), None, None);
+    Ok(SearchResult { options, measured, curve, words, is_answer, details, capacity, pools })
 }
 
 /// A first answer is told before so much time has passed, in seconds.

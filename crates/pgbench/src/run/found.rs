@@ -1,10 +1,12 @@
 //! The result of a search or a sweep.
 
+use load::{LoadControl, StopUrgency};
 use measure::LoadMeasurement;
 
 use crate::options::RunOptions;
 use crate::search::capacity::CapacityResult;
-use crate::search::curve::Curve;
+use crate::search::curve::{Curve, Tried};
+use crate::search::pools::PoolResult;
 
 /// The result of a search.
 pub(super) struct SearchResult {
@@ -17,6 +19,53 @@ pub(super) struct SearchResult {
     pub(super) is_answer: bool,
     /// Lines beside it, each with its name.
     pub(super) details: Vec<(String, String)>,
-    /// Of `--capacity`.
+    /// Of `--capacity` without `--pool-sizes`.
     pub(super) capacity: Option<CapacityResult>,
+    /// Of `--pool-sizes`, with the name of the pooler.
+    pub(super) pools: Option<(PoolResult, String)>,
+}
+
+/// A window whose results may be shown.
+pub(super) struct ShownWindow {
+    pub(super) load: f64,
+    pub(super) options: RunOptions,
+    pub(super) measured: LoadMeasurement,
+    /// Transactions a second; 0 where the goal did not hold.
+    rate: f64,
+}
+
+/// Of each load the window with the most work within the goal.
+#[derive(Default)]
+pub(super) struct ShownWindows(Vec<ShownWindow>);
+
+impl ShownWindows {
+    /// Keeps a window if it is the best of its load so far.
+    pub(super) fn offer(&mut self, window: &Tried, options: RunOptions, measured: LoadMeasurement) {
+        let (load, rate) = (window.load, if window.holds { window.achieved } else { 0.0 });
+        let new = ShownWindow { load, options, measured, rate };
+        match self.0.iter().position(|shown| shown.load == load) {
+            None => self.0.push(new),
+            Some(own) if rate > self.0[own].rate => self.0[own] = new,
+            Some(_) => {}
+        }
+    }
+
+    /// The window of a load; without one the last that was kept, if there is any.
+    pub(super) fn take(mut self, load: Option<f64>) -> Option<ShownWindow> {
+        let own = self.0.iter().position(|shown| Some(shown.load) == load);
+        own.map(|own| self.0.swap_remove(own)).or_else(|| self.0.pop())
+    }
+}
+
+/// The reason why a sweep ends with this window, which was cut short and says nothing of its load.
+pub(super) fn early_end(control: &LoadControl, measured: &LoadMeasurement) -> Option<String> {
+    let aborted = measured.outcome.workloads[0].counts_total.aborted_clients;
+    match (control.urgency(), aborted) {
+        (StopUrgency::None, 0) => None,
+        (StopUrgency::None, _) => {
+            let clients = terms::counted(aborted, "client");
+            Some(format!("ended, as {clients} aborted: run it again, or with --reconnect,"))
+        }
+        _ => Some("interrupted".to_owned()),
+    }
 }

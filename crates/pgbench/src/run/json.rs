@@ -21,6 +21,7 @@
 //! | `standstills` | with `--reconnect`, when no transaction succeeded |
 //! | `search` | of `--find-rate`, `--find-clients` and `--capacity`: what was found, and every window |
 //! | `capacity` | of `--capacity`: throughput by clients and CPUs, and the law that it follows |
+//! | `pools` | of `--pool-sizes`: throughput and latency by size, and the smallest size that is enough |
 //! | `latency`, `service`, `lag` | from the intended start; from the send; behind schedule |
 //! | `scripts` | per script: name, weight, counts, latency |
 //! | `statements` | with `-r`, per command: script, line, text, failures, latency |
@@ -33,7 +34,9 @@ use load::{GeneratorOutcome, HostOutcome, LoadEnd, OnLoss};
 use record::{ConnectionPhase, LoadInterval, TransactionCounts};
 use serde_json::{Value, json};
 use stats::scalability::ScalingEstimate;
-use stats::{LatencyHistogram, SteadyState, UnsteadyReason, WindowQuantity, WindowShift};
+use stats::{
+    ConfidenceInterval, LatencyHistogram, SteadyState, UnsteadyReason, WindowQuantity, WindowShift,
+};
 
 use crate::options::Length;
 use crate::words::{ScriptWords, protocol_name};
@@ -44,6 +47,7 @@ use super::plan::Clock;
 use super::results::Results;
 use crate::search::capacity::{CapacityLoad, CapacityResult, ClientSweep, ScalingAnswer};
 use crate::search::curve::{Curve, Tried};
+use crate::search::pools::{PoolChoice, PoolResult, PoolWindows};
 
 /// The document, ending in a newline.
 pub(super) fn document(results: &Results<'_>, server: &str, clock: Clock) -> String {
@@ -92,6 +96,7 @@ pub(super) fn document(results: &Results<'_>, server: &str, clock: Clock) -> Str
         })),
         "search": results.search.map(|search| search_of(&search.curve)),
         "capacity": results.search.and_then(|search| search.capacity.as_ref()).map(capacity),
+        "pools": results.search.and_then(|search| search.pools.as_ref()).map(pools),
         "baseline": results.baseline.map(|baseline| json!({
             "transactions_per_second": baseline.rate,
             "latency": latency(&baseline.latency),
@@ -248,6 +253,34 @@ fn capacity(capacity: &CapacityResult) -> Value {
         "sweeps": capacity.sweeps.iter().map(sweep).collect::<Value>(),
         "cpus": cpus.and_then(|cpus| cpus.as_ref().ok()).map(law),
         "shares_cpus": capacity.shares_cpus,
+    })
+}
+
+fn pools((found, pooler): &(PoolResult, String)) -> Value {
+    let interval =
+        |one: &ConfidenceInterval| json!({ "point": one.point, "low": one.low, "high": one.high });
+    let size = |one: &PoolWindows| {
+        json!({
+            "size": one.size,
+            "transactions_per_second": one.rate.as_ref().map(interval),
+            "quantile_ms": one.quantile_ms.as_ref().map(interval),
+            "of_best": one.of_best.as_ref().map(interval),
+            "windows": one.held.1,
+            "windows_held": one.held.0,
+            "goal": one.goal.name(),
+            "verdict": one.verdict.name(),
+        })
+    };
+    let (enough, perhaps) = match &found.choice {
+        PoolChoice::Enough { size, perhaps } => (Some(size), perhaps.as_slice()),
+        PoolChoice::CannotTell | PoolChoice::NoneKeeps => (None, [].as_slice()),
+    };
+    json!({
+        "pooler": pooler,
+        "mode": "transaction",
+        "sizes": found.sizes.iter().map(size).collect::<Value>(),
+        "enough": enough,
+        "perhaps_enough": perhaps,
     })
 }
 

@@ -22,8 +22,10 @@ pub(super) fn lines(results: &Results<'_>) -> String {
         let _ = writeln!(text, "pgrig: {name:<18} {value}");
     };
     let some = !workload.latency.is_empty();
-    if let Some(search) = results.search.filter(|search| search.is_answer) {
-        line("found", search.words.clone());
+    if let Some(search) = results.search {
+        if search.is_answer {
+            line("found", search.words.clone());
+        }
         for (name, text) in &search.details {
             line(name, text.clone());
         }

@@ -9,7 +9,7 @@ use super::steps::End;
 /// Every window of a search, in the order in which they ran.
 #[derive(Clone, Debug)]
 pub struct Curve {
-    /// `rate` or `clients`.
+    /// `rate`, `clients` or [`POOL_SIZE`].
     pub axis: &'static str,
     /// The condition that the server had to keep.
     pub goal: String,
@@ -26,6 +26,9 @@ pub struct Curve {
     /// The share of windows that failed at loads that can be kept, 0 to 1.
     pub lapse_rate: Option<f64>,
 }
+
+/// The axis of a sweep over the sizes of a pool.
+pub const POOL_SIZE: &str = "pool_size";
 
 /// One window of a search.
 #[derive(Clone, Debug)]
@@ -103,8 +106,12 @@ impl Curve {
     /// The load behind which latency rises faster than before: the point of the fitted curve that
     /// lies farthest below the line from the first point to the last. None where there are fewer
     /// than five points, or the curve does not bend upwards. None above the interval of the answer,
-    /// too: there the goal is not kept any more, and a bend says nothing of the load that can be kept.
+    /// too: there the goal is not kept any more, and a bend says nothing of the load that can be kept. None over the
+    /// sizes of a pool, where latency need not rise.
     pub fn knee(&self) -> Option<f64> {
+        if self.axis == POOL_SIZE {
+            return None;
+        }
         let highest = self.interval().map_or(f64::INFINITY, |(_, high)| high);
         knee(&self.fitted()).filter(|knee| *knee <= highest)
     }
@@ -119,8 +126,8 @@ impl Curve {
         for window in &self.windows {
             let ms = |ns: Option<f64>| ns.map_or(String::new(), |ns| format!("{:.6}", ns / 1e6));
             let quantile = |q: f64| ms(window.latency.quantile_ns(q).map(|ns| ns as f64));
-            // Clients are whole.
-            let digits = if self.axis == "clients" { 0 } else { 3 };
+            // Clients and connections are whole.
+            let digits = if self.axis == "rate" { 3 } else { 0 };
             // Writing to a String cannot fail.
             let _ = writeln!(
                 text,

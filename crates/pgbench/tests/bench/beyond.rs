@@ -238,18 +238,18 @@ fn a_search_needs_a_window_and_no_rate() {
             "--capacity=p99<1ms -c 8 -T 5 --find-rate=p99<1ms",
             "--capacity measures loads of its own",
         ),
-        ("--capacity=p99<1ms -c 8 -T 5 --server-cpus=1,2", "at least 4 different ones are needed"),
+        ("--capacity=p99<1ms -c 8 -T 5 --server-cpus=1,2", "at least 5 different ones are needed"),
         (
-            "--capacity=p99<1ms -c 8 -T 5 --server-cpus=1,2,2,3",
-            "at least 4 different ones are needed",
+            "--capacity=p99<1ms -c 8 -T 5 --server-cpus=1,2,2,3,4",
+            "at least 5 different ones are needed",
         ),
         (
-            "--capacity=p99<1ms -c 8 -T 5 --server-cpus=1,2,3,4",
+            "--capacity=p99<1ms -c 8 -T 5 --server-cpus=1,2,3,4,5",
             "needs the command that changes them",
         ),
-        ("-T 5 --server-cpus=1,2,3,4 --server-cpus-command=x", "allowed only with --capacity"),
+        ("-T 5 --server-cpus=1,2,3,4,5 --server-cpus-command=x", "allowed only with --capacity"),
         (
-            "--capacity=p99<1ms -c 8 -T 5 --server-cpus=1,2,3,4 --server-cpus-command=x",
+            "--capacity=p99<1ms -c 8 -T 5 --server-cpus=1,2,3,4,5 --server-cpus-command=x",
             "needs {cpus} or {percent} where the number belongs",
         ),
     ] {
@@ -293,7 +293,7 @@ fn capacity_is_measured_over_clients_and_cpus() {
         format!("echo {{cpus}} {{percent}} >>{0}; test {{percent}} -ne 150", given.display());
     let found = sweep(&[
         "--capacity=p50 < 10s".to_owned(),
-        "--server-cpus=2,0.5,1,1.5".to_owned(),
+        "--server-cpus=2,0.5,0.75,1,1.5".to_owned(),
         format!("--server-cpus-command={command}"),
     ]);
     assert_eq!(found.code, 1, "{found:?}");

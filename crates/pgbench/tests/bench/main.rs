@@ -1,6 +1,7 @@
 //! `pgrig bench` as a program, beside the real pgbench and on servers of its own.
 
 mod beyond;
+mod capacity;
 mod common;
 mod files;
 mod full_disk;

@@ -14,6 +14,8 @@ pub(crate) struct LoadThreads {
 
 /// Time between two listings of the threads: they begin after the sampler.
 const LIST_EACH: Duration = Duration::from_millis(250);
+/// The same once some are known: a listing takes as long as a look.
+const LIST_AGAIN_EACH: Duration = Duration::from_secs(2);
 
 impl LoadThreads {
     /// Time that one of them has been ready to run without a CPU so far, on average.
@@ -33,7 +35,8 @@ impl LoadThreads {
     }
 
     fn list(&mut self, now: Instant) {
-        if self.listed.is_some_and(|then| now - then < LIST_EACH) {
+        let each = if self.accounts.is_empty() { LIST_EACH } else { LIST_AGAIN_EACH };
+        if self.listed.is_some_and(|then| now - then < each) {
             return;
         }
         self.listed = Some(now);
