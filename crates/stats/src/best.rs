@@ -50,7 +50,7 @@ impl RankedSettings {
         let t = t_quantile(1.0 - error / (2.0 * pairs), freedom);
         let half = |one: &Vec<f64>, other: &Vec<f64>| {
             let apart: Vec<f64> = one.iter().zip(other).map(|(a, b)| a - b).collect();
-            let own = sample::stddev(&apart).unwrap_or(0.0).powi(2);
+            let own = sample::stddev(&apart).expect("there are rounds").powi(2);
             t * (own.max(2.0 * pooled) / n).sqrt()
         };
         let halves = logs.iter().map(|one| logs.iter().map(|other| half(one, other)).collect());

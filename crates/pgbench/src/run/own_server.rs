@@ -31,7 +31,7 @@ impl OwnServer {
         console: &mut Console<'_>,
     ) -> Result<OwnServer, Complaint> {
         expect_limits(options)?;
-        let scale = options.scale.unwrap_or(1);
+        let scale = options.scale.expect("--own-server needs -s");
         let connections = options.clients.saturating_add(SPARE_CONNECTIONS).max(100);
         let settings = Settings::from_iter([("max_connections", connections.to_string())]);
         let build = || {
@@ -84,6 +84,7 @@ impl OwnServer {
 fn expect_limits(options: &RunOptions) -> Result<(), Complaint> {
     let capacity = options.ours.capacity.as_ref();
     let cpus = capacity.and_then(|asked| asked.server_cpus.as_ref());
+    // Nothing is limited where the numbers are those of a command, or none are given.
     let Some(cpus) = cpus.filter(|cpus| cpus.by == CpusBy::OwnServer) else { return Ok(()) };
     let here = std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64);
     let fits = |count: &&f64| **count > here || **count < lab::CPUS_MIN;

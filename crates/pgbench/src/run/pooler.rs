@@ -121,6 +121,7 @@ fn expect_no_session_state(options: &RunOptions) -> Result<(), Complaint> {
     let found = options.scripts.iter().find_map(|script| {
         Some((script, session_state::first(&script.text, options.ours.syntax)?))
     });
+    // Without such a statement, any session will do.
     let Some((script, (line, what))) = found else { return Ok(()) };
     let name = &script.name;
     Err(Complaint::error(format_args!(

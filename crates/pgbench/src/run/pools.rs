@@ -209,12 +209,12 @@ fn words(found: &PoolResult, goal: &str, clients: u32) -> String {
         }
     };
     let one = &found.sizes[at];
-    let (clients, rate) = (terms::counted(clients.into(), "client"), one.rate.as_ref().map(rates));
-    let of_best = one.of_best.as_ref().map(times).unwrap_or_default();
+    let clients = terms::counted(clients.into(), "client");
+    let known = one.rate.as_ref().map(rates).zip(one.of_best.as_ref().map(times));
+    let (rate, of_best) = known.expect("a size that is enough has a throughput");
     let mut text = format!(
-        "a pool of {} is enough for {clients} and {goal}: {} a second, {of_best} of the best",
-        one.size,
-        rate.unwrap_or_default()
+        "a pool of {} is enough for {clients} and {goal}: {rate} a second, {of_best} of the best",
+        one.size
     );
     let neighbours = [at.checked_sub(1), Some(at + 1).filter(|next| *next < found.sizes.len())];
     for (which, neighbour) in ["smaller", "larger"].iter().zip(neighbours) {
