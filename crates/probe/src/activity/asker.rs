@@ -22,9 +22,8 @@ use crate::error::ProbeError;
 /// Mean time between two looks at the view where shared memory cannot be read.
 const VIEW_EACH: Duration = Duration::from_millis(20);
 
-/// Mean time between two looks at the view beside shared memory: names of events, other processes. A question takes the
-/// server longer than a short transaction, and whatever waits for its CPU meanwhile is slow by that.
-const VIEW_BESIDE_EACH: Duration = Duration::from_millis(500);
+/// Mean time between two looks at the view beside shared memory: names of events, other processes.
+const VIEW_BESIDE_EACH: Duration = Duration::from_millis(200);
 
 /// Looks at the view beside which shared memory is always compared with it, and after which one of so
 /// many is: whole shared memory is large.

@@ -21,10 +21,8 @@ use super::{
 /// Mean time between two looks at shared memory: they are cheap.
 const MEMORY_EACH: Duration = Duration::from_millis(1);
 
-/// Looks at shared memory may take one part in so many of the time of all CPUs. A look goes before everything else, so
-/// what it takes is added to the latency of all that runs on its CPU: with one part in 250, looks alone raised the p99
-/// of transactions of a tenth of a millisecond by 13 %.
-const MEMORY_SHARE: u32 = 500;
+/// Looks at shared memory may take one part in so many of the time of all CPUs.
+const MEMORY_SHARE: u32 = 250;
 
 /// Results of the thread that reads shared memory.
 #[derive(Debug)]
