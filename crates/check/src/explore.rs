@@ -299,7 +299,7 @@ fn read_logs(files: Vec<LogFile>, contents: &Path, items_max: usize) -> Result<D
         };
         read.map_err(|source| Error::Log { path, source })?;
     }
-    // No disk, no request.
+    // Without a log there is no request.
     Ok(all.unwrap_or_default())
 }
 

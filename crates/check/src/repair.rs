@@ -66,7 +66,7 @@ fn checked<'p>(point: &'p TrialPoint, data_node: &'p str, is_sharded: bool) -> V
 /// Waits until a standby has replayed everything: of its primary's where that runs, else of what
 /// it has received.
 fn replay(site: &Site, index: usize) -> Result<(), Error> {
-    // What a standby of the user's own has received cannot be asked with the rig's rights.
+    // Only a server that the lab runs is waited for.
     let Some(standby) = site.server(index) else { return Ok(()) };
     let primary = site.upstream_of(index).and_then(|upstream| site.server(upstream));
     if let Some(primary) = primary

@@ -166,7 +166,7 @@ fn attribute(
     let source = TailSource {
         slowest: &slowest,
         count: latency.count(),
-        latency_ns: &|quantile| latency.quantile_ns(quantile).unwrap_or(0), // None is asked for.
+        latency_ns: &|quantile| latency.quantile_ns(quantile).unwrap_or(0), // Never asked of an empty one.
         under_way: &under_way,
     };
     tail::attribute(&source, activity)

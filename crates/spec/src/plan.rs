@@ -29,7 +29,7 @@ impl Study {
     /// round is balanced (a Williams design), so that neither its place nor what ran before it favours a
     /// point. It depends on nothing but the study, the seed and the pattern.
     pub fn trials(&self, only: Option<&str>) -> Vec<ScheduledTrial> {
-        // No point, no round.
+        // Without a point there is no round.
         let rounds = self.points.iter().map(|point| point.rounds).max().unwrap_or(0);
         let fits = |point: &crate::TrialPoint| only.is_none_or(|pattern| point.name.fits(pattern));
         let points = self.points.iter().enumerate().filter(|(_, point)| fits(point));

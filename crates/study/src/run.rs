@@ -225,7 +225,7 @@ impl Run<'_> {
         points.extend(self.pairings.iter().flat_map(|pairing| [pairing.above, pairing.below]));
         points.retain(|point| self.preflight.reason(*point).is_none());
         self.build(platform, points, observe)?;
-        // No trial, no round.
+        // Without a trial there is no round.
         let rounds = trials.iter().map(|planned| planned.round).max().unwrap_or(0);
         for (index, planned) in fitting.iter().enumerate() {
             if self.control.urgency() != StopUrgency::None {

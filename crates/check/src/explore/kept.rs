@@ -35,7 +35,7 @@ pub(super) fn keep(
     for one in seen {
         let witness = witnesses.iter().find(|witness| witness.number == one.number);
         let state = witness.map_or(&one.planned.state, |witness| &witness.state);
-        // Only for a witness it was looked at what it had lost.
+        // Only of a witness it is known what the state had lost.
         let loss = witness.map(|witness| explored.loss(&witness.state)).unwrap_or_default();
         let words = [one.fate.to_string()].into_iter().chain(loss);
         let words = words.map(|words| words.replace(['\n', '\t'], " "));

@@ -261,7 +261,7 @@ pub(crate) fn compare_tags(
 
 /// Answers of a statement with another tag.
 fn others_than(work: &load::StatementWork, tag: &str) -> u64 {
-    // A tag that no answer had was given no time.
+    // A tag that no answer had was counted 0 times.
     let same = work.tags.iter().find(|(known, _)| known == tag).map_or(0, |(_, count)| *count);
     work.executions() - same
 }

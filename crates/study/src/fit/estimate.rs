@@ -56,7 +56,7 @@ impl PlanEstimate {
                 .sum::<f64>()
                 + pairs_s,
             disk_bytes: sites.iter().map(|site| disk_bytes(study, trials, site)).sum(),
-            memory_bytes: memory.chain(both).max().unwrap_or(0), // No site takes none.
+            memory_bytes: memory.chain(both).max().unwrap_or(0), // Without a site no memory is needed.
         }
     }
 

@@ -200,9 +200,9 @@ fn needs(
     has: &MachineResources,
 ) -> Vec<ResourceNeed> {
     let points = || fitting.iter().map(|index| &study.points[*index]);
-    // No point needs none.
+    // Without a point no connection is needed.
     let connections = points().map(TrialPoint::clients).max().unwrap_or(0);
-    let files = points().map(open_files).max().unwrap_or(0); // As above.
+    let files = points().map(open_files).max().unwrap_or(0); // And no file.
     let mut needs = Vec::new();
     let mut add = |what, needs_: String, has: String| {
         needs.push(ResourceNeed { what, needs: needs_, has });

@@ -176,7 +176,7 @@ esac
             };
             let seen =
                 super::check(&[side(a, None), side(b, Some(later.path()))], &Default::default());
-            let seen = seen.map_err(|error| error.to_string()).err().unwrap_or_default(); // No error, no text.
+            let seen = seen.map_err(|error| error.to_string()).err().unwrap_or_default(); // Without an error there is no text.
             let is_expected =
                 if expected.is_empty() { seen.is_empty() } else { seen.contains(expected) };
             assert!(is_expected, "{a:?} {b:?}: {seen}");

@@ -410,7 +410,7 @@ impl ComparisonRequest {
 
     /// Checks that B's programs can upgrade A's data.
     fn check_upgrade(&self, installations: &[Option<Installation>; 2]) -> Result<(), Error> {
-        // Nothing is upgraded, or a side is a server of the user's, which `sides` refuses.
+        // Nothing is upgraded, or a side is a server of the user's, which the rig never upgrades.
         let (Some(mode), [Some(a), Some(b)]) = (self.upgrade, installations) else { return Ok(()) };
         b.require_program("pg_upgrade")?;
         if a.version().major >= b.version().major {

@@ -59,7 +59,7 @@ pub(super) fn clients(
     figures
         .extend(of_seconds.into_iter().filter_map(|(metric, value)| Some(figure(metric, value?))));
     let standstills = standstills(&seconds);
-    // No standstill, no length.
+    // Without a standstill the longest one took no time.
     let longest = standstills.iter().max().copied().unwrap_or(0);
     figures.extend([
         figure(&metrics::STANDSTILLS, standstills.len() as f64),
