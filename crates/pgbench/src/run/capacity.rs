@@ -46,7 +46,7 @@ struct SweptWindows {
     /// Those of each number of CPUs.
     by_setting: Vec<Vec<Tried>>,
     shown: ShownWindows,
-    /// The reason why the sweep has ended early.
+    /// Why the sweep has ended early.
     ended: Option<String>,
 }
 

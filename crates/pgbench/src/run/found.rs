@@ -19,9 +19,9 @@ pub(super) struct SearchResult {
     pub(super) is_answer: bool,
     /// Lines beside it, each with its name.
     pub(super) details: Vec<(String, String)>,
-    /// Of `--capacity` without `--pool-sizes`.
+    /// The result of `--capacity` without `--pool-sizes`.
     pub(super) capacity: Option<CapacityResult>,
-    /// Of `--pool-sizes`, with the name of the pooler.
+    /// The result of `--pool-sizes`, with the name of the pooler.
     pub(super) pools: Option<(PoolResult, String)>,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct ShownWindow {
     rate: f64,
 }
 
-/// Of each load the window with the most work within the goal.
+/// The window of each load with the most work within the goal.
 #[derive(Default)]
 pub(super) struct ShownWindows(Vec<ShownWindow>);
 
@@ -57,7 +57,7 @@ impl ShownWindows {
     }
 }
 
-/// The reason why a sweep ends with this window, which was cut short and says nothing of its load.
+/// Why a sweep ends with this window, which was cut short and says nothing of its load.
 pub(super) fn early_end(control: &LoadControl, measured: &LoadMeasurement) -> Option<String> {
     let aborted = measured.outcome.workloads[0].counts_total.aborted_clients;
     match (control.urgency(), aborted) {

@@ -71,7 +71,7 @@ pub(super) struct PoolSweep<'a> {
 struct PooledWindows {
     curve: Curve,
     shown: ShownWindows,
-    /// The reason why the sweep has ended early.
+    /// Why the sweep has ended early.
     ended: Option<String>,
     /// The largest share of one CPU that PgBouncer has used.
     pooler_share: Option<f64>,
