@@ -129,7 +129,7 @@ fn what_is_done_at_once() {
     check("-V", "Version");
     check("--version", "Version");
     check("-b list", "ListScripts");
-    check("--show-script=select", "ShowScript(Builtin { name: \"select-only\"");
+    check("--show-script=select", "ShowScript(BuiltinScript { name: \"select-only\"");
     assert!(read_as("pgbench", &["-c", "0", "--help"]).is_err(), "the first mistake counts");
 }
 
