@@ -6,6 +6,7 @@ use std::{
 };
 
 use script::{Protocol, ScriptSyntax, Xoroshiro128};
+use stats::LatencyHistogram;
 
 use crate::{
     ClientGroup, LoadControl, LoadLimit, LoadPlan, LoadScript, WarmUp,
@@ -62,6 +63,8 @@ pub fn replies(bytes: &[u8]) {
         first_errors: FirstErrors::new(),
         standstills: None,
         longest_ns: 0,
+        served: LatencyHistogram::new(),
+        unserved: LatencyHistogram::new(),
         slowest: None,
         open: Open::default(),
         statements: commands
