@@ -4,7 +4,7 @@
 
 use std::io::Read;
 
-use crash::{DiskLogEncoder, DiskLog};
+use crash::{DiskLog, DiskLogEncoder};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use record::{RecordHeader, LoadInterval, TimelineMark, PairingAttempt, Sample, Trial};
+use record::{LoadInterval, PairingAttempt, RecordHeader, Sample, TimelineMark, Trial};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

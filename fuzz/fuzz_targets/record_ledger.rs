@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use record::Moment;
-use record::ledger::{self, UncoveredCommits, Ledger, LedgerRow, LedgerRows};
+use record::ledger::{self, Ledger, LedgerRow, LedgerRows, UncoveredCommits};
 
 fuzz_target!(|input: &[u8]| {
     let mut ledger = Ledger::default();
@@ -17,7 +17,11 @@ fuzz_target!(|input: &[u8]| {
     for (client, history) in ledger.clients() {
         for (index, transaction) in history.iter().enumerate().filter(|(index, _)| index % 3 != 1) {
             let seq = Some(index as i64 + 1);
-            rows.push(LedgerRow { client: Some(client.into()), seq, chain: Some(transaction.chain) });
+            rows.push(LedgerRow {
+                client: Some(client.into()),
+                seq,
+                chain: Some(transaction.chain),
+            });
         }
     }
     let exposed = [UncoveredCommits { from: Moment(0), until: Moment(u64::MAX / 2) }];

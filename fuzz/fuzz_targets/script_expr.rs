@@ -4,12 +4,16 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use script::{CommandKind, VariableNames, Xoroshiro128, ParsedScript, VariableSlot, ScriptSyntax, Value, Variables};
+use script::{
+    CommandKind, ParsedScript, ScriptSyntax, Value, VariableNames, VariableSlot, Variables,
+    Xoroshiro128,
+};
 
 fuzz_target!(|text: &[u8]| {
     let mut names = VariableNames::new();
     let line = [b"\\set v ", text].concat();
-    let Ok(script) = ParsedScript::parse("fuzz.sql", &line, ScriptSyntax::Current, &mut names) else {
+    let Ok(script) = ParsedScript::parse("fuzz.sql", &line, ScriptSyntax::Current, &mut names)
+    else {
         return;
     };
     let CommandKind::Set { expr, .. } = &script.commands[0].kind else {

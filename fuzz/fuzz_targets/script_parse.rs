@@ -4,7 +4,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use script::{CommandKind, VariableNames, Xoroshiro128, ParsedScript, ScriptSyntax, SetVariable, Variables};
+use script::{
+    CommandKind, ParsedScript, ScriptSyntax, SetVariable, VariableNames, Variables, Xoroshiro128,
+};
 
 fuzz_target!(|text: &[u8]| {
     for syntax in [ScriptSyntax::Current, ScriptSyntax::Pgbench, ScriptSyntax::NineX] {

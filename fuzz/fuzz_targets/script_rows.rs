@@ -3,7 +3,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use script::{CommandKind, VariableNames, Xoroshiro128, RowPicker, RowTable, ParsedScript, ScriptSyntax, Variables, row_query};
+use script::{
+    CommandKind, ParsedScript, RowPicker, RowTable, ScriptSyntax, VariableNames, Variables,
+    Xoroshiro128, row_query,
+};
 
 fuzz_target!(|text: &str| {
     let _ = row_query(text);
@@ -14,7 +17,8 @@ fuzz_target!(|text: &str| {
     for draw in ["", " weighted w", " zipfian 1.1"] {
         let lines = format!("\\setrow a, b file rows.csv{draw}\nSELECT :a, :'b';\n");
         let mut names = VariableNames::new();
-        let script = ParsedScript::parse("fuzz.sql", lines.as_bytes(), ScriptSyntax::Current, &mut names);
+        let script =
+            ParsedScript::parse("fuzz.sql", lines.as_bytes(), ScriptSyntax::Current, &mut names);
         let script = script.expect("a script of ours");
         let Some(CommandKind::SetRow(command)) = script.commands.first().map(|one| &one.kind)
         else {

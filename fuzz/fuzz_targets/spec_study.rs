@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use spec::{StudyFolder, StudyProfile, Study};
+use spec::{Study, StudyFolder, StudyProfile};
 
 fuzz_target!(|text: &str| {
     let (study, published) = text.split_once('\u{1}').unwrap_or((text, ""));

@@ -25,7 +25,9 @@ fn read(message: BackendMessage<'_>) {
         BackendMessage::CommandComplete(complete) => {
             complete.rows();
         }
-        BackendMessage::BackendKeyData(data) => assert_eq!(data.to_owned().key.as_bytes(), data.key),
+        BackendMessage::BackendKeyData(data) => {
+            assert_eq!(data.to_owned().key.as_bytes(), data.key)
+        }
         _ => {}
     }
 }

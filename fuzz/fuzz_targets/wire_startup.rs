@@ -7,7 +7,7 @@ use std::sync::Arc;
 use libfuzzer_sys::fuzz_target;
 use wire::ProtocolVersion;
 use wire::auth::{KeyCache, ScramNonce};
-use wire::startup::{StartupChannel, Login, Startup};
+use wire::startup::{Login, Startup, StartupChannel};
 
 /// A SASL request, and the beginning of a challenge that continues our nonce of zeros.
 const REQUEST: &[u8] = b"R\0\0\0\x17\0\0\0\x0aSCRAM-SHA-256\0\0";
