@@ -10,10 +10,10 @@ use site::SiteNode;
 
 /// The relations of a server's databases that the rig is in, by their files.
 #[derive(Debug, Default)]
-pub(super) struct Relations(BTreeMap<String, (DiskFileKind, String)>);
+pub(super) struct RelationsByFile(BTreeMap<String, (DiskFileKind, String)>);
 
 /// Asks a server; one that does not answer has none.
-pub(super) fn relations(node: &SiteNode) -> Relations {
+pub(super) fn relations(node: &SiteNode) -> RelationsByFile {
     let ask = || {
         let mut client = node.connect().ok()?;
         client.query(RELATIONS, &[]).ok()
@@ -31,7 +31,7 @@ pub(super) fn relations(node: &SiteNode) -> Relations {
         };
         Some((path?, (kind, row.get(4))))
     });
-    Relations(relations.collect())
+    RelationsByFile(relations.collect())
 }
 
 /// Files that the log did not write, and a moment before which it began.
@@ -73,7 +73,7 @@ pub(super) fn untouched(
 }
 
 /// Maps where each file lay when the log of each disk began and when it ended.
-pub(super) fn map(recorded: &[RequestLog], relations: &Relations) -> FileMap {
+pub(super) fn map(recorded: &[RequestLog], relations: &RelationsByFile) -> FileMap {
     let mut map = FileMap::default();
     for (disk, recorded) in recorded.iter().enumerate() {
         let first = disk as u64 * DISK_BLOCKS;
@@ -89,7 +89,13 @@ pub(super) fn map(recorded: &[RequestLog], relations: &Relations) -> FileMap {
 }
 
 /// Adds a file of the disk that begins with the block `first`.
-fn add(map: &mut FileMap, file: &DiskFile, first: u64, is_before: bool, relations: &Relations) {
+fn add(
+    map: &mut FileMap,
+    file: &DiskFile,
+    first: u64,
+    is_before: bool,
+    relations: &RelationsByFile,
+) {
     let number = map.files.len();
     for (logical, physical, length) in &file.extents {
         let (logical, length) = (*logical, *length);
@@ -108,7 +114,7 @@ fn add(map: &mut FileMap, file: &DiskFile, first: u64, is_before: bool, relation
     map.files.push(mapped(path.to_string_lossy().into_owned(), relations));
 }
 
-fn mapped(path: String, relations: &Relations) -> MappedFile {
+fn mapped(path: String, relations: &RelationsByFile) -> MappedFile {
     // base/5/16390.1 and base/5/16390_fsm are of base/5/16390.
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
     let number: String = name.chars().take_while(char::is_ascii_digit).collect();

@@ -103,18 +103,7 @@ impl CapacitySweep<'_> {
         run: Run<'_>,
     ) -> Result<SweptWindows, Complaint> {
         let goal = &self.asked.goal;
-        let (quantile, limit_ns) = goal.quantile().unzip();
-        let curve = Curve {
-            axis: axis.name(),
-            goal: goal.text().to_owned(),
-            // A goal without a percentile is drawn with the 99th.
-            quantile: quantile.unwrap_or(0.99),
-            limit_ns,
-            windows: Vec::new(),
-            shown: 0.0,
-            end: None,
-            lapse_rate: None,
-        };
+        let curve = Curve::begin(axis.name(), goal);
         let by_setting = vec![Vec::new(); settings.len()];
         let mut swept =
             SweptWindows { curve, by_setting, shown: ShownWindows::default(), ended: None };

@@ -50,17 +50,7 @@ pub(super) fn find(
     run: Run<'_>,
 ) -> Result<SearchResult, Complaint> {
     let axis = LoadAxis { find, options };
-    let (quantile, limit_ns) = find.goal.quantile().unzip();
-    let mut curve = Curve {
-        axis: axis.name(),
-        goal: find.goal.text().to_owned(),
-        quantile: quantile.unwrap_or(0.99),
-        limit_ns,
-        windows: Vec::new(),
-        shown: 0.0,
-        end: None,
-        lapse_rate: None,
-    };
+    let mut curve = Curve::begin(axis.name(), &find.goal);
     let highest = match find.range {
         Range::Clients => f64::from(options.clients),
         // More than clients can do one after the other cannot be sent.

@@ -87,8 +87,8 @@ fn expect_limits(options: &RunOptions) -> Result<(), Complaint> {
     // Nothing is limited where the numbers are those of a command, or none are given.
     let Some(cpus) = cpus.filter(|cpus| cpus.by == CpusBy::OwnServer) else { return Ok(()) };
     let here = std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64);
-    let fits = |count: &&f64| **count > here || **count < lab::CPUS_MIN;
-    if let Some(count) = cpus.counts.iter().find(fits) {
+    let is_refused = |count: &&f64| **count > here || **count < lab::CPUS_MIN;
+    if let Some(count) = cpus.counts.iter().find(is_refused) {
         return Err(Complaint::error(format_args!(
             "--own-server cannot have {count} of the {here} CPUs of this machine: from {} to {here} can be given",
             lab::CPUS_MIN

@@ -121,18 +121,7 @@ impl PoolSweep<'_> {
         run: RunOn<'_>,
     ) -> Result<PooledWindows, Complaint> {
         let goal = &self.asked.goal;
-        let (quantile, limit_ns) = goal.quantile().unzip();
-        let curve = Curve {
-            axis: POOL_SIZE,
-            goal: goal.text().to_owned(),
-            // A goal without a percentile is drawn with the 99th.
-            quantile: quantile.unwrap_or(0.99),
-            limit_ns,
-            windows: Vec::new(),
-            shown: 0.0,
-            end: None,
-            lapse_rate: None,
-        };
+        let curve = Curve::begin(POOL_SIZE, goal);
         let shown = ShownWindows::default();
         let limited = (0, String::new());
         let mut pooled = PooledWindows { curve, shown, ended: None, pooler_share: None, limited };

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use stats::LatencyHistogram;
 
+use super::goal::Goal;
 use super::steps::End;
 
 /// Every window of a search, in the order in which they ran.
@@ -52,6 +53,22 @@ pub struct Tried {
 }
 
 impl Curve {
+    /// A curve without a window.
+    pub(crate) fn begin(axis: &'static str, goal: &Goal) -> Curve {
+        let (quantile, limit_ns) = goal.quantile().unzip();
+        Curve {
+            axis,
+            goal: goal.text().to_owned(),
+            // A goal without a percentile is drawn with the 99th.
+            quantile: quantile.unwrap_or(0.99),
+            limit_ns,
+            windows: Vec::new(),
+            shown: 0.0,
+            end: None,
+            lapse_rate: None,
+        }
+    }
+
     /// The answer: a window that confirms has held at this load or above it.
     pub fn held(&self) -> Option<f64> {
         match self.end {

@@ -175,7 +175,7 @@ pub(crate) struct CompareArguments {
     /// [default: throughput,p99]
     #[arg(long, value_name = "FIGURES", num_args = 0..=1,
           default_missing_value = "", value_parser = figures)]
-    pub(crate) gate: Option<Figures>,
+    pub(crate) gate: Option<ComparedMetrics>,
     /// What --gate fails on: B is worse, or also that it cannot be told
     #[arg(
         long,
@@ -266,10 +266,10 @@ impl Sampled {
 
 /// Figures that decide; none for the usual ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Figures(pub(crate) Vec<ComparedMetric>);
+pub(crate) struct ComparedMetrics(pub(crate) Vec<ComparedMetric>);
 
 /// Names of figures, as in `throughput,p50`.
-pub(crate) fn figures(text: &str) -> Result<Figures, String> {
+pub(crate) fn figures(text: &str) -> Result<ComparedMetrics, String> {
     let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
     let metrics = names.map(|name| {
         ComparedMetric::named(name).ok_or_else(|| {
@@ -285,7 +285,7 @@ pub(crate) fn figures(text: &str) -> Result<Figures, String> {
             true
         }
     });
-    Ok(Figures(metrics))
+    Ok(ComparedMetrics(metrics))
 }
 
 /// The name of a figure.
