@@ -1,7 +1,6 @@
 //! The program pgrig-guard, as an operator and a monitor use it.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 fn program() -> Command {
@@ -11,9 +10,7 @@ fn program() -> Command {
 }
 
 fn run(words: &[&str]) -> (Option<i32>, String) {
-    let Output { status, stdout, stderr } = program().args(words).output().unwrap();
-    let said = stdout.into_iter().chain(stderr).collect();
-    (status.code(), String::from_utf8(said).unwrap())
+    testing::program::output(program().args(words))
 }
 
 #[test]
@@ -59,17 +56,33 @@ fn commits_go_on_after_the_grace_and_a_signal_ends_the_guard() {
     let place = tempfile::tempdir().unwrap();
     let (state, address) = (place.path().join("state"), primary.endpoint().to_string());
     let state = state.display().to_string();
+    let said = place.path().join("said");
+    let file = || std::fs::File::options().create(true).append(true).open(&said).unwrap();
     let mut guard = program()
         .args([&address, "--state", &state, "--grace", "2s", "--no-automatic-failover", "--json"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
+        .stdout(file())
+        .stderr(file())
         .spawn()
         .unwrap();
-    // It waits for a standby that is not there, until the guard acts.
-    client.batch_execute("INSERT INTO t VALUES (1)").unwrap();
-    let lines = BufReader::new(guard.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let kinds: Vec<String> = lines.take(2).collect();
-    assert!(kinds.iter().any(|line| line.contains("guarding")), "{kinds:?}");
+    // Commits wait for a standby that is not there, from the moment in which the checkpointer has read its name until
+    // the guard acts. The guard acts only where one waits.
+    let (says, is_over) = std::sync::mpsc::channel::<()>();
+    let commits = std::thread::spawn(move || {
+        let over = || is_over.try_recv() != Err(std::sync::mpsc::TryRecvError::Empty);
+        while !over() {
+            client.batch_execute("INSERT INTO t VALUES (1)").unwrap();
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
+    let said_until_now = || std::fs::read_to_string(&said).unwrap();
+    testing::until("the guard has let commits go on", || {
+        assert_eq!(guard.try_wait().unwrap(), None, "{}", said_until_now());
+        said_until_now().contains("\"in_force\"")
+    });
+    drop(says);
+    commits.join().unwrap();
+    let events = said_until_now();
+    assert!(events.contains("guarding"), "{events}");
     let (code, said) = run(&["status", &address, "--state", &state]);
     assert!(code == Some(1) && said.contains("exposed"), "{said}");
 

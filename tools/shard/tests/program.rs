@@ -1,13 +1,10 @@
 //! The program pgrig-shard, as the owner of a cluster meets it first.
 
-use std::process::{Command, Output};
+use std::process::Command;
 
 fn run(words: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pgrig-shard"));
-    let Output { status, stdout, stderr } =
-        command.args(words).env("NO_COLOR", "1").output().unwrap();
-    let said = stdout.into_iter().chain(stderr).collect();
-    (status.code(), String::from_utf8(said).unwrap())
+    testing::program::output(command.args(words).env("NO_COLOR", "1"))
 }
 
 #[test]

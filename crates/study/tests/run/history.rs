@@ -15,7 +15,7 @@ const INIT: &str = "\
     CREATE TRIGGER forget BEFORE UPDATE ON history_lists FOR EACH ROW EXECUTE FUNCTION forget();\n\
     ALTER TABLE history_lists DISABLE TRIGGER forget;\n\
     CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
-    PERFORM pg_sleep(0.008); RETURN NULL; END $$;\n\
+    PERFORM pg_sleep(0.02); RETURN NULL; END $$;\n\
     CREATE CONSTRAINT TRIGGER linger AFTER INSERT OR UPDATE ON history_lists \
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION linger();\n";
 
