@@ -358,10 +358,17 @@ pub(crate) fn data_extensions(
     if study.points.iter().any(|point| point.checks.iter().any(is_amcheck)) {
         names.push(AMCHECK.to_owned());
     }
+    // Each state of an exploration would create it anew.
+    let explores = |check: &Check| matches!(check, Check::Explore(_));
+    let has_states = study.points.iter().any(|point| point.checks.iter().any(explores));
+    if has_states && installation.has_extension(PREWARM) {
+        names.push(PREWARM.to_owned());
+    }
     names
 }
 
 const STATEMENTS: &str = "pg_stat_statements";
 const AMCHECK: &str = "amcheck";
+const PREWARM: &str = "pg_prewarm";
 
 const DROP_SLOTS: &str = "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots";

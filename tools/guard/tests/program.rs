@@ -1,12 +1,23 @@
 //! The program pgrig-guard, as an operator and a monitor use it.
 
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pgrig-guard"));
     command.env("NO_COLOR", "1").stdin(Stdio::null());
     command
+}
+
+/// A guard that is ended with its test, also by a failure.
+struct Guard(Child);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        self.0.wait().unwrap();
+    }
 }
 
 fn run(words: &[&str]) -> (Option<i32>, String) {
@@ -58,12 +69,13 @@ fn commits_go_on_after_the_grace_and_a_signal_ends_the_guard() {
     let state = state.display().to_string();
     let said = place.path().join("said");
     let file = || std::fs::File::options().create(true).append(true).open(&said).unwrap();
-    let mut guard = program()
+    let guard = program()
         .args([&address, "--state", &state, "--grace", "2s", "--no-automatic-failover", "--json"])
         .stdout(file())
         .stderr(file())
         .spawn()
         .unwrap();
+    let mut guard = Guard(guard);
     // Commits wait for a standby that is not there, from the moment in which the checkpointer has read its name until
     // the guard acts. The guard acts only where one waits.
     let (says, is_over) = std::sync::mpsc::channel::<()>();
@@ -76,7 +88,7 @@ fn commits_go_on_after_the_grace_and_a_signal_ends_the_guard() {
     });
     let said_until_now = || std::fs::read_to_string(&said).unwrap();
     testing::until("the guard has let commits go on", || {
-        assert_eq!(guard.try_wait().unwrap(), None, "{}", said_until_now());
+        assert_eq!(guard.0.try_wait().unwrap(), None, "{}", said_until_now());
         said_until_now().contains("\"in_force\"")
     });
     drop(says);
@@ -86,11 +98,11 @@ fn commits_go_on_after_the_grace_and_a_signal_ends_the_guard() {
     let (code, said) = run(&["status", &address, "--state", &state]);
     assert!(code == Some(1) && said.contains("exposed"), "{said}");
 
-    let pid = rustix::process::Pid::from_child(&guard);
+    let pid = rustix::process::Pid::from_child(&guard.0);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     let mut ended = None;
     testing::until("the guard has ended", || {
-        ended = guard.try_wait().unwrap();
+        ended = guard.0.try_wait().unwrap();
         std::thread::sleep(Duration::from_millis(50));
         ended.is_some()
     });
