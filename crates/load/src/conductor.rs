@@ -247,6 +247,7 @@ impl<'a> Conductor<'a> {
 
     /// Gives up the lanes that have not ended although the load was abandoned.
     fn miss(&mut self, observe: &mut dyn FnMut(LoadEvent<'_>)) {
+        // The end of a lane on this machine is noticed at once, so silence says nothing of it.
         let Some(late_ns) = self.workers.late_ns() else { return };
         if self.now() < self.grid.abandon.saturating_add(late_ns) {
             return;
@@ -310,9 +311,12 @@ impl<'a> Conductor<'a> {
 
     /// With automatic warm-up, opens the window as soon as throughput and latency are steady.
     fn consider_opening(&mut self, cells: &[LoadInterval], observe: &mut dyn FnMut(LoadEvent<'_>)) {
+        // A load of so many transactions has no window that could open later.
         let LoadLimit::Time { window_ms, .. } = self.plan.limit else { return };
+        // A fixed warm-up has decided the moment before, and a window opens once.
         let Some(ramp) = self.ramp.as_mut().filter(|_| self.grid.open == NEVER) else { return };
         let transactions: u64 = cells.iter().map(|cell| cell.counts.transactions).sum();
+        // Without a workload there is no throughput that could become steady.
         let Some(first) = cells.first() else { return };
         let end = first.start.0 + first.length_ns;
         let latency_ns: u128 = cells.iter().map(|cell| cell.latency.sum_ns()).sum();

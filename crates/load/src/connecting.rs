@@ -68,6 +68,7 @@ impl Connecting {
     pub(crate) fn new(at_once: usize, rate: Option<f64>, jitter: script::Xoroshiro128) -> Self {
         Connecting {
             at_once,
+            // Without a rate, attempts follow each other at once.
             gap_ns: rate.map_or(0, |rate| (1e9 / rate) as u64),
             next_ns: 0,
             waiting: VecDeque::new(),
@@ -205,6 +206,7 @@ impl Lane<'_> {
         step: impl FnOnce(&mut DialAttempt, &ConnectRoute) -> DialStep,
     ) {
         let route = &self.routes[self.slots[index].session.workload];
+        // A session that was taken out of the line does not dial any more.
         let Link::Dialing(dial, _) = &mut self.slots[index].link else { return };
         let progress = step(dial, route);
         self.progress(index, progress);
@@ -228,6 +230,7 @@ impl Lane<'_> {
     }
 
     fn register(&mut self, index: usize, mut socket: BufferedSocket) {
+        // A session that was taken out of the line does not need the socket.
         let Link::Dialing(dial, place) = &mut self.slots[index].link else { return };
         // Within one machine it is connected by now, and an event that says so would only be one
         // more to take.
@@ -250,6 +253,7 @@ impl Lane<'_> {
         if self.programs[self.slots[index].session.workload].derives_keys {
             self.keys = KeyCache::new();
         }
+        // The event belongs to an attempt that was given up in the same turn.
         let Link::Dialing(dial, Some(socket)) = &mut self.slots[index].link else { return };
         let progress = dial.advance(route, socket, &mut self.keys, nonce, &mut self.buffer);
         self.progress(index, progress);
@@ -274,7 +278,7 @@ impl Lane<'_> {
         let Link::Dialing(dial, Some(socket)) =
             std::mem::replace(&mut self.slots[index].link, Link::None)
         else {
-            return;
+            unreachable!("the server has answered on the socket of the attempt");
         };
         self.connecting.dialing -= 1;
         let slot = &mut self.slots[index];

@@ -288,6 +288,7 @@ impl<'p> Lane<'p> {
             let on_schedule = |schedule: &Schedule| {
                 schedule.backlog(starting::schedule_clock(plan, workload, grid, at))
             };
+            // Without a schedule nothing is due, and nothing can wait.
             schedules[workload].as_ref().map_or(0, on_schedule)
         };
         while let Some(over) = self.tally.roll(now, &self.grid, backlog) {

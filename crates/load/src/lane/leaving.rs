@@ -77,6 +77,7 @@ impl Lane<'_> {
 
     /// Something happened on a connection that was said good-bye to.
     pub(crate) fn closing_event(&mut self, index: usize) {
+        // An earlier event of this turn has ended the connection.
         let Link::Closing(socket, said) = &mut self.slots[index].link else { return };
         let said = *said;
         // An error shows when the end of the stream is read.

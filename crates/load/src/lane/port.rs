@@ -88,6 +88,7 @@ impl Lane<'_> {
     /// Lets the ring receive from a connection that is made.
     pub(crate) fn hand_over(&mut self, index: usize) {
         let slot = &mut self.slots[index];
+        // A session with a connection for each transaction has none yet.
         let Link::Live(socket) = &mut slot.link else { return };
         let is_simple =
             socket.tls().is_none() && !self.programs[slot.session.workload].connect_each;
@@ -95,6 +96,7 @@ impl Lane<'_> {
         let port = port.filter(|_| epoll::delete(&self.epoll, socket.fd()).is_ok());
         let io = if port.is_some() { SocketIo::IoUring } else { SocketIo::Epoll };
         self.io = Some(self.io.map_or(io, |other| other.and(io)));
+        // The connection stays with epoll.
         let Some(port) = port else { return };
         socket.give_to_ring();
         port.epochs[index] = port.epochs[index].wrapping_add(1);
@@ -107,6 +109,7 @@ impl Lane<'_> {
     /// Sends what sessions have written, waits until `deadline`, and handles what has arrived.
     pub(super) fn ring_turn(&mut self, deadline: u64) {
         self.write_notes();
+        // A ring that failed was given up, and the load ends.
         let Some(mut port) = self.port.take() else { return };
         // What arrives is answered into the other buffers, and is sent in the next turn.
         let (out, unsent) = std::mem::take(&mut port.spare);
@@ -188,6 +191,7 @@ impl Lane<'_> {
     }
 
     fn arrived(&mut self, arrival: RingArrival, woke: u64) {
+        // What arrived by a ring that was given up is not read, because the load ends.
         let Some(port) = &mut self.port else { return };
         let index = (arrival.tag & 0xffff_ffff) as usize;
         let is_current = port.tag(index) == arrival.tag;
@@ -223,9 +227,11 @@ impl Lane<'_> {
 
     /// Keeps what a socket did not take until it is writable.
     fn sent_short(&mut self, out: &[u8], ShortSend { send, sent }: ShortSend) {
+        // What a ring that was given up did not send stays unsent, because the load ends.
         let Some(port) = &self.port else { return };
         let (index, bytes) = (port.owners[send], &out[port.sends[send].range.clone()]);
         let (Link::Live(socket) | Link::Closing(socket, _)) = &mut self.slots[index].link else {
+            // The connection was lost in the same turn, and with it what was to be sent.
             return;
         };
         match sent {

@@ -214,6 +214,7 @@ impl Lane<'_> {
         let (Link::Live(socket) | Link::Closing(socket, _) | Link::Dialing(_, Some(socket))) =
             &self.slots[index].link
         else {
+            // A session without a socket has nothing that could be watched.
             return;
         };
         let data = epoll::EventData::new_u64(index as u64);
