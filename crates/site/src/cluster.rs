@@ -30,6 +30,9 @@ pub struct MovedBuckets {
     pub seconds: f64,
 }
 
+/// A proxy is a server of the rig's, as the preflight demands.
+const PROXY_IS_THERE: &str = "the proxy of a topology is one of its servers";
+
 /// The place of a table, or of a part of it.
 #[derive(Clone, Debug)]
 pub struct TablePart<'s> {
@@ -76,7 +79,9 @@ impl Site {
     /// as they are.
     pub(crate) fn deploy_cluster(&mut self) -> Result<(), DataError> {
         let topology = self.plan.topology.clone();
+        // The servers of the site are no cluster.
         let Some((name, proxy)) = proxy(&topology) else { return Ok(()) };
+        // The study has no data that a cluster could hold.
         let Some(buckets) = self.plan.data.buckets.clone() else { return Ok(()) };
         for server in proxy.to.iter().map(String::as_str).chain([name]) {
             let node =
@@ -93,7 +98,7 @@ impl Site {
         hosts::claim(&self.plan.topology, &self.nodes)?;
         let configs = self.partitions(proxy)?;
         let count = i32::try_from(proxy.buckets).unwrap_or(i32::MAX);
-        let Some(conninfo) = self.address(name) else { return Ok(()) };
+        let conninfo = self.address(name).expect(PROXY_IS_THERE);
         let cluster =
             Cluster::create(&conninfo, &configs, count, &buckets.template.text, shard::KEY)?;
         for (number, config) in (0..).zip(&configs) {
@@ -134,6 +139,7 @@ impl Site {
 
     /// Has the proxy reach its servers as the point says, now that poolers run.
     pub fn route_cluster(&self, point: &TrialPoint) -> Result<(), Error> {
+        // The servers of the point are no cluster.
         let Some((name, proxy)) = proxy(&point.topology) else { return Ok(()) };
         if proxy.through.is_empty() || self.plan.data.buckets.is_none() {
             return Ok(());
@@ -144,7 +150,7 @@ impl Site {
         };
         let routes = proxy.through.iter().map(route);
         let routes = (0..).zip(routes).filter_map(|(number, route)| Some((number, route?)));
-        let Some(conninfo) = self.address(name) else { return Ok(()) };
+        let conninfo = self.address(name).expect(PROXY_IS_THERE);
         let mut cluster = Cluster::open(&conninfo)?;
         Ok(cluster.set_routes(&routes.collect())?)
     }
@@ -189,7 +195,7 @@ impl Site {
         else {
             return Ok(vec![TablePart { node, table: table.to_owned(), conninfo: None }]);
         };
-        let Some(conninfo) = self.address(name) else { return Ok(Vec::new()) };
+        let conninfo = self.address(name).expect(PROXY_IS_THERE);
         let cluster = Cluster::look(&conninfo)?;
         let mut parts = Vec::new();
         for (bucket, owner) in (0..).zip(cluster.owners()) {
@@ -223,7 +229,7 @@ impl Site {
     fn count_rows(&self) -> Result<Option<ClusterAudit>, shard::Error> {
         let Some((name, _)) = proxy(&self.plan.topology) else { return Ok(None) };
         let Some(buckets) = &self.plan.data.buckets else { return Ok(None) };
-        let Some(conninfo) = self.address(name) else { return Ok(None) };
+        let conninfo = self.address(name).expect(PROXY_IS_THERE);
         let mut cluster = Cluster::look(&conninfo)?;
         cluster.audit(&buckets.key).map(Some)
     }

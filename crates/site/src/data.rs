@@ -4,7 +4,7 @@ use std::io::sink;
 use std::path::Path;
 
 use import::{ImportSource, ScriptVariables};
-use lab::Server;
+use lab::{Node, Server};
 use lab::guest;
 use load::{LoadControl, StopUrgency};
 use pgbench::Console;
@@ -107,13 +107,14 @@ pub(crate) fn build(
         None => Ok(()),
     };
     let built = built.and_then(|()| match &data.script {
-        // What is on this machine is psql's: a script may copy rows from itself, and has conditions.
-        Some(script) if node.host().is_none() && is_ours(node) => psql(data, script, node, control),
-        Some(script) => {
-            let mut client = node.connect()?;
-            sql::run_script(&node.server, &mut client, script, &data.variables, control)?;
-            Ok(())
-        }
+        Some(script) => match &node.server {
+            // What is on this machine is psql's: a script may copy rows from itself, and has conditions.
+            Server::Node(server) if node.host().is_none() => psql(data, script, server, control),
+            server => {
+                let mut client = node.connect()?;
+                Ok(sql::run_script(server, &mut client, script, &data.variables, control)?)
+            }
+        },
         None => Ok(()),
     });
     let built = built.and_then(|()| match &data.file {
@@ -183,17 +184,12 @@ fn load(
     Ok(sql::run_script(&node.server, &mut client, &script, &VariableValues::new(), control)?)
 }
 
-fn is_ours(node: &SiteNode) -> bool {
-    matches!(node.server, Server::Node(_))
-}
-
 fn psql(
     data: &TrialData,
     script: &ScriptText,
-    node: &SiteNode,
+    server: &Node,
     control: &LoadControl,
 ) -> Result<(), DataError> {
-    let Server::Node(server) = &node.server else { return Ok(()) };
     let variables: Vec<(String, String)> = data.variables.clone().into_iter().collect();
     let values = ScriptVariables { variables: &variables, seed: None };
     let source = ImportSource::text(&script.name, &script.text)?;

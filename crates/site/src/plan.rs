@@ -109,6 +109,7 @@ impl SitePlan {
         let points = self.points.iter().map(|index| &study.points[*index]);
         let most =
             points.flat_map(|point| self.servers().map(|node| connections(point, &node.name)));
+        // Nothing connects to a site that no point uses.
         most.max().unwrap_or(0)
     }
 

@@ -24,6 +24,8 @@ pub enum PowerError {
     NotRunning,
     #[error("its disk fails, and it has not ended within {seconds} s")]
     GoesOn { seconds: u64 },
+    #[error("the server tells of no file of that kind whose requests could fail")]
+    NoFiles,
     /// The cut was made all the same: its server is down, and may have lost what it had flushed.
     #[error("nothing was unflushed: the cut had nothing to lose")]
     NothingToLose(Box<TakenCut>),
@@ -165,6 +167,7 @@ pub fn fail_disk(
         lab::wait_until(ENDS_WITHIN, || Ok::<_, lab::Error>((!node.is_running()?).then_some(())))?;
     let log = node.log_text();
     let in_checkpoint = is_in_checkpoint(&log);
+    // A server that tells less than that it is ready may have panicked at any place of its log.
     let has_panicked = Some(log[log.rfind(READY).unwrap_or(0)..].contains(PANIC));
     let cut = node.power_cut(seed, None)?;
     match ended {
@@ -195,7 +198,7 @@ pub fn fail_requests(
             let asked = format!(
                 "SELECT string_agg(pg_relation_filepath(oid), ' ') FROM pg_class WHERE relkind IN ({kinds})"
             );
-            let said = node.value(&asked)?.unwrap_or_default();
+            let said = node.value(&asked)?.ok_or(PowerError::NoFiles)?;
             said.split_whitespace().map(str::to_owned).collect()
         }
         (Some(ServerFiles::Wal), None) => vec!["pg_wal".to_owned()],
