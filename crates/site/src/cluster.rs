@@ -47,9 +47,11 @@ pub struct TablePart<'s> {
 impl MovedBuckets {
     /// In a mark's words.
     pub fn words(&self) -> String {
-        let longest = self.fence_ms().map_or(0.0, |(longest, _)| longest);
+        let fence = self.fence_ms();
+        let fence =
+            fence.map_or(String::new(), |(longest, _)| format!(", longest fence {longest:.0} ms"));
         format!(
-            "{} buckets with {} rows moved in {} batches, {:.1} s, longest fence {longest:.0} ms",
+            "{} buckets with {} rows moved in {} batches, {:.1} s{fence}",
             self.buckets,
             self.rows,
             self.fences_ms.len(),
@@ -288,3 +290,18 @@ fn run(client: &mut Client, sql: &str, name: &str) -> Result<(), DataError> {
 
 /// Reads of a study are short.
 const GRACE: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_move_without_a_fence_names_none() {
+        let check = |fences_ms: &[f64], expected: &str| {
+            let moved = MovedBuckets { fences_ms: fences_ms.to_vec(), ..MovedBuckets::default() };
+            assert_eq!(moved.words(), format!("0 buckets with 0 rows moved in {expected}"));
+        };
+        check(&[3.0, 8.0], "2 batches, 0.0 s, longest fence 8 ms");
+        check(&[], "0 batches, 0.0 s");
+    }
+}

@@ -142,20 +142,31 @@ pub fn load_file(
     let loaded = load(path, seed, node, control).and_then(|()| match analyzes {
         true => {
             let mut client = node.connect()?;
-            // On a server of the user's there are other tables.
             let tables = match node.schema {
                 Some(schema) => guest::tables(&mut client, schema)
                     .map_err(DataError::sql("looking for the tables to vacuum"))?,
                 None => None,
             };
-            let vacuum = format!("VACUUM (ANALYZE) {}", tables.unwrap_or_default());
-            Ok(sql::run_step(&node.server, &mut client, &vacuum, control)?)
+            match vacuum(node.schema, tables.as_deref()) {
+                Some(vacuum) => Ok(sql::run_step(&node.server, &mut client, &vacuum, control)?),
+                None => Ok(()),
+            }
         }
         false => Ok(()),
     });
     match loaded {
         Err(_) if control.urgency() != StopUrgency::None => Err(DataError::Interrupted),
         loaded => loaded,
+    }
+}
+
+/// The statement that gives the planner its statistics. A server of the user's has other tables than those in
+/// the `schema` of the rig's, and where there is none in it, there is nothing to do.
+fn vacuum(schema: Option<&str>, tables: Option<&str>) -> Option<String> {
+    match (schema, tables) {
+        (None, _) => Some("VACUUM (ANALYZE)".to_owned()),
+        (Some(_), Some(tables)) => Some(format!("VACUUM (ANALYZE) {tables}")),
+        (Some(_), None) => None,
     }
 }
 
@@ -248,4 +259,20 @@ fn arguments(tables: &PgbenchTables, conninfo: &str) -> Vec<String> {
     }
     arguments.push(conninfo.to_owned());
     arguments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A VACUUM without a table would go through the user's whole database.
+    #[test]
+    fn only_tables_of_the_rigs_are_vacuumed_on_a_server_of_the_users() {
+        let check = |schema, tables, expected: Option<&str>| {
+            assert_eq!(vacuum(schema, tables).as_deref(), expected, "{schema:?} {tables:?}");
+        };
+        check(None, None, Some("VACUUM (ANALYZE)"));
+        check(Some("pgrig"), Some("pgrig.t, pgrig.u"), Some("VACUUM (ANALYZE) pgrig.t, pgrig.u"));
+        check(Some("pgrig"), None, None);
+    }
 }
