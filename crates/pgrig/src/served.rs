@@ -56,6 +56,7 @@ impl ServedComparison {
 
     /// Shows the ratios as far as they are known.
     pub(crate) fn show(&mut self, looks: &[record::comparison::InterimLook]) {
+        // Nobody asked for a page.
         let Some(server) = &self.server else { return };
         if server.is_watched() && self.shown.is_none_or(|shown| shown.elapsed() >= EACH) {
             server.show(report::pairs_under_way("B ÷ A", looks));
@@ -65,6 +66,7 @@ impl ServedComparison {
 
     /// Shows the finished report.
     pub(crate) fn end(self, directory: &Path, answer: &str) {
+        // Nobody asked for a page.
         let Some(server) = self.server else { return };
         if let Ok(page) = page_of(directory) {
             server.show(page);
@@ -103,6 +105,7 @@ impl<'a> ServedStudy<'a> {
     }
 
     pub(crate) fn hear(&mut self, event: &StudyEvent<'_>) {
+        // Nobody asked for a page.
         let Some(server) = self.server.clone() else { return };
         match event {
             StudyEvent::Begins { directory, .. } => (*directory).clone_into(&mut self.directory),
@@ -198,6 +201,7 @@ impl ServedBench {
 
     pub(crate) fn observe(&self, event: &load::LoadEvent<'_>) {
         let server = self.server.borrow();
+        // Nobody asked for a page.
         let Some(server) = server.as_ref() else { return };
         match event {
             load::LoadEvent::Connecting { done, of } => {
@@ -206,7 +210,8 @@ impl ServedBench {
             load::LoadEvent::LoadBegan { at } => self.began_s.set(Some(at.0 as f64 / 1e9)),
             load::LoadEvent::Interval(cells) => {
                 let mut looks = self.looks.borrow_mut();
-                looks.extend(look(cells, self.began_s.get().unwrap_or(0.0)));
+                // An interval before the load began has no place on its axis.
+                looks.extend(self.began_s.get().and_then(|began_s| look(cells, began_s)));
                 if let Some(last) = looks.last() {
                     server.say(&format!(
                         "{:.0} s, {:.0} transactions a second",

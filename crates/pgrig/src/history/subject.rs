@@ -24,7 +24,8 @@ pub(crate) fn of_record(header: &RecordHeader) -> ResultSubject {
 fn of_comparison(comparison: &Comparison) -> ResultSubject {
     // What was built from is what changes over time; where it lies then changes as well. So do minor versions.
     let side = |side: &ComparisonSide| {
-        let major = side.version.split(['.', ' ']).next().unwrap_or_default();
+        let major = side.version.split(['.', ' ']).next();
+        let major = major.expect("even an empty version is one piece");
         let bin = side.bin.as_ref().filter(|_| side.source.is_none());
         let ComparisonSide { variant, server, settings, initdb, sql, .. } = side;
         json!([variant, major, bin, server, settings, initdb, sql])
