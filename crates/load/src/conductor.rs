@@ -217,7 +217,8 @@ impl<'a> Conductor<'a> {
         let now = self.now();
         let has_begun = now >= self.grid.began && self.failure.is_none();
         let own = first..first + self.workers.lanes()[process];
-        let has_others = (0..self.lost.len()).any(|other| !own.contains(&other) && !self.lost[other]);
+        let has_others =
+            (0..self.lost.len()).any(|other| !own.contains(&other) && !self.lost[other]);
         let after = match has_begun {
             true => self.workers.on_loss(process, Moment(now), &loss),
             false => AfterLoss::Fail,
@@ -530,8 +531,9 @@ mod tests {
                 // What is lost before the beginning ends every load.
                 std::thread::sleep(Duration::from_millis(10));
                 for lane in 0..2 {
-                    let cells =
-                        cells(7, 1_000_000).into_iter().map(|cell| LoadInterval { start: at, ..cell });
+                    let cells = cells(7, 1_000_000)
+                        .into_iter()
+                        .map(|cell| LoadInterval { start: at, ..cell });
                     sender.send((lane, Report::Interval(0, cells.collect()))).unwrap();
                 }
                 for lane in 0..2 {
@@ -544,7 +546,8 @@ mod tests {
         };
         let control = LoadControl::new();
         let outcome =
-            conduct(&plan, &TwoProcesses, &reports, &control, Instant::now(), &mut observe).unwrap();
+            conduct(&plan, &TwoProcesses, &reports, &control, Instant::now(), &mut observe)
+                .unwrap();
         assert_eq!(outcome.end, LoadEnd::HostLost);
         let window = outcome.window.unwrap();
         assert!(window.close.since(window.open) < 3_600_000_000_000, "{window:?}");

@@ -32,9 +32,8 @@ pub(crate) fn sum_up(
     let lanes: Vec<LaneOutcome> = processes.into_iter().flatten().collect();
     let told_ns = intervals.iter().map(|interval| interval.start.0 + interval.length_ns).max();
     // Where every lane was lost, the last interval ends what is known; without one, nothing was done.
-    let lasted_ns = lasted_ns(&lanes, began)
-        .or(told_ns.map(|told| told.saturating_sub(began)))
-        .unwrap_or(0);
+    let lasted_ns =
+        lasted_ns(&lanes, began).or(told_ns.map(|told| told.saturating_sub(began))).unwrap_or(0);
     let generator = generator(&lanes, count);
     let connecting = phase(lanes.iter().map(|lane| (&lane.connecting, lane.connect_span)));
     let disconnecting = phase(lanes.iter().map(|lane| (&lane.disconnecting, lane.disconnect_span)));
@@ -173,10 +172,10 @@ fn workload_result<'i>(
     }
     let mut open = Open::default();
     shares.iter().for_each(|share| open.merge(&share.open));
-    // A share that was lost has told of no transaction.
+    // Where every lane was lost, no transaction has told its latency.
     let longest_ns = shares.iter().map(|share| share.longest_ns).max().unwrap_or(0);
     let ended_ns = longest_ns.max(open.drained_ns);
-    // No transaction was open at the close.
+    // Without a transaction that was open at the close there is no age.
     let oldest_ns = open.ages.max_ns().unwrap_or(0);
     WorkloadResult {
         name: workload.name.clone(),

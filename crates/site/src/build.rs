@@ -220,7 +220,9 @@ impl Site {
         let (Some(mine), Server::Node(from)) =
             (self.nodes[index].server.node(), &donor.nodes[at].server)
         else {
-            unreachable!("only a cluster may have servers of the user's, and a cluster is not copied");
+            unreachable!(
+                "only a cluster may have servers of the user's, and a cluster is not copied"
+            );
         };
         match (upgrade, donor.snapshots.get(at)) {
             (Some(mode), _) => {

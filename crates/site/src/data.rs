@@ -4,8 +4,8 @@ use std::io::sink;
 use std::path::Path;
 
 use import::{ImportSource, ScriptVariables};
-use lab::{Node, Server};
 use lab::guest;
+use lab::{Node, Server};
 use load::{LoadControl, StopUrgency};
 use pgbench::Console;
 use pgbench::options::Invocation;

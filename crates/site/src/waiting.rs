@@ -168,7 +168,10 @@ mod tests {
             assert_eq!(said, expected.map_err(str::to_owned), "{answer}");
         };
         check("HTTP/1.0 200 OK\r\n\r\n", Ok(()));
-        check("HTTP/1.0 503 Service Unavailable\r\n\r\n", Err("URL: HTTP/1.0 503 Service Unavailable"));
+        check(
+            "HTTP/1.0 503 Service Unavailable\r\n\r\n",
+            Err("URL: HTTP/1.0 503 Service Unavailable"),
+        );
         check("", Err("URL gives nothing"));
     }
 }

@@ -343,7 +343,8 @@ impl Session {
         told: LedgerKnowledge,
     ) {
         let wrote = self.wrote(cx, &what);
-        let account = self.account.as_mut().expect("a transaction that is closed was in an account");
+        let account =
+            self.account.as_mut().expect("a transaction that is closed was in an account");
         let is_numbered = account.open.take().is_some_and(|open| open.is_numbered);
         if let (true, Some(chained)) = (is_numbered, &mut account.chained) {
             match what {

@@ -87,7 +87,8 @@ impl Session {
             cx.say(MessageLevel::Script, terms::visible(text.trim_end()).into_owned());
         }
         let commands = &program.scripts[self.script].script.commands;
-        let command = commands.get(self.command).expect("a client sleeps in a command of its script");
+        let command =
+            commands.get(self.command).expect("a client sleeps in a command of its script");
         match &command.kind {
             CommandKind::SetShell { command: shell, .. } if !ran.is_started => {
                 return Err(shell.not_launched().to_string());

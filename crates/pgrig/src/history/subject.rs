@@ -80,7 +80,8 @@ fn bench_result(document: &Value) -> Result<BenchResult, String> {
     let began = began.and_then(|us| jiff::Timestamp::from_microsecond(us).ok());
     let began = began.ok_or("began_unix_us is no time")?;
     let scripts = document["scripts"].as_array().filter(|scripts| !scripts.is_empty());
-    let scripts = scripts.ok_or("scripts is no list of scripts, so that nothing says what was run")?;
+    let scripts =
+        scripts.ok_or("scripts is no list of scripts, so that nothing says what was run")?;
     let named = |(at, script): (usize, &Value)| {
         let name = script["name"].as_str().map(str::to_owned);
         name.ok_or_else(|| format!("scripts[{at}] has no name"))
