@@ -1,7 +1,5 @@
-//! The guard at work: looks, decides, records, changes, proves.
+//! The guard at work: takes charge of a primary, looks, decides, records, changes, proves.
 
-mod change;
-mod charge;
 mod heed;
 mod records;
 
@@ -11,24 +9,23 @@ use std::time::{Duration, Instant};
 
 use server::{LoadControl, StopUrgency, SyncStandbysSetting};
 
-use crate::asked::RequestedSetting;
-use crate::books::ExposureLog;
+use crate::asked::{RequestedSetting, SettingOrigin};
+use crate::books::{ExposureLog, WindowEvent};
 use crate::directory::Directory;
 use crate::error::Error;
-use crate::event::GuardEvent;
-use crate::files::Files;
+use crate::event::{GuardEvent, called, seconds};
+use crate::files::{Edit, FileValue, Files};
 use crate::look::PrimaryState;
 use crate::manager::{self, ManagerTraces};
 use crate::name::GuardName;
-use crate::policy::GuardPolicy;
+use crate::policy::{EFFECT, GuardPolicy};
 use crate::pulse::{GuardObserver, GuardPulse, PrimaryPulse};
 use crate::rights::RequiredRight;
 use crate::row::{ConnectionFacts, ServerObservation};
 use crate::session::{LockAttempt, ServerAccess, Session, names};
 use crate::state::{self, GuardState};
-use crate::watch::{GuardDecision, GuardKnowledge};
-use change::words;
-use heed::AdoptedChanges;
+use crate::watch::{ChangeReason, GuardDecision, GuardKnowledge, SettingChange};
+use heed::{AdoptedChanges, reload};
 
 /// Options of a guard.
 #[derive(Clone)]
@@ -382,6 +379,256 @@ impl<'a> Guard<'a> {
     }
 }
 
+impl Guard<'_> {
+    /// Finds out what is asked for, what is in force, and what a guard before has left open.
+    async fn take_charge(
+        &mut self,
+        session: &Session,
+        facts: ConnectionFacts,
+        timeline: u32,
+    ) -> Result<(), Error> {
+        let open = |guard: &Self| Some(guard.keeps.as_ref()?.books.open_window()?.opened.timeline);
+        let (mut files, traces) = session.files().await?;
+        check_for_managers(&traces)?;
+        let is_known = self.charge.as_ref().is_some_and(|before| before.files == files);
+        let is_lowered = open(self).is_some() || !files.mark.is_empty();
+        if !self.options.dry_run && is_lowered && !is_known {
+            // Whoever lowered the setting may have died between writing one and having it read.
+            reload(session).await?;
+            files = session.files().await?.0;
+        }
+        // A standby is not guarded: the next look finds that out, too, and says so.
+        let ServerObservation::Primary(look) = session.look().await? else { return Ok(()) };
+        let in_force = look.setting.clone();
+        // As it was written, where the files say what is in force.
+        let written = files.pending().map(|value| value.text.clone());
+        let written = written.filter(|text| text.parse().as_ref() == Ok(&in_force));
+        let text = written.unwrap_or_else(|| in_force.to_string());
+        let asked = RequestedSetting::of(&text, files.origin(), &files.mark)?;
+        let is_lowered = asked.setting != in_force;
+        let saved = match &self.keeps {
+            None => None,
+            Some(keeps) => state::load(&keeps.directory.path)?,
+        };
+        let before = self.charge.take().filter(|before| before.timeline == timeline);
+        let (lowered_at, undone) =
+            before.as_ref().map_or((None, 0), |before| (before.lowered_at, before.undone));
+        let watch = match (before, saved) {
+            // The connection was lost, and the server is the same: what was waited for goes on.
+            (Some(mut before), _)
+                if before.facts.started_at == facts.started_at
+                    && before.asked.setting == asked.setting =>
+            {
+                before.watch.carry_on(in_force.clone());
+                before.watch
+            }
+            (before, saved) => {
+                let (confirmed, flaps) = match (before, saved) {
+                    (Some(before), _) => (before.watch.confirmed(), before.watch.flaps()),
+                    (None, Some(saved)) => (saved.confirmed(timeline), saved.flaps),
+                    (None, None) => (None, 0),
+                };
+                let mut watch = GuardKnowledge::new(self.options.policy, asked.setting.clone());
+                watch.resume(Some(in_force.clone()), confirmed, flaps);
+                watch
+            }
+        };
+        let mut charge = GuardedPrimary {
+            watch,
+            asked,
+            files,
+            loaded_at: look.loaded_at.clone(),
+            facts,
+            timeline,
+            lowered_at,
+            undone,
+            seen: None,
+            provoked_at: None,
+            last: "took charge".to_owned(),
+        };
+        self.settle(&mut charge, &in_force);
+        if open(self) == Some(timeline) {
+            charge.watch.set_exposed();
+        }
+        // Who hears of the guard may ask for its status at once.
+        self.save_of(&charge, in_force.to_string());
+        self.tell(GuardEvent::Guarding {
+            place: self.options.server.place(),
+            version: charge.facts.version.clone(),
+            asked: charge.asked.text.clone(),
+            in_force: if is_lowered { in_force.to_string() } else { charge.asked.text.clone() },
+            is_dry_run: self.options.dry_run,
+        });
+        if charge.asked.setting == SyncStandbysSetting::Off {
+            self.tell(GuardEvent::NothingAsked);
+        }
+        let synchronous_commit = charge.facts.synchronous_commit.clone();
+        if matches!(synchronous_commit.as_str(), "off" | "local") {
+            self.tell(GuardEvent::CommitsDoNotWait { synchronous_commit });
+        }
+        if charge.facts.is_remote {
+            self.tell(GuardEvent::Remote);
+        }
+        if let Some(why) = charge.files.fault.clone() {
+            self.tell(GuardEvent::FileFault { why });
+        }
+        self.trouble.take_if(|trouble| !matches!(trouble, GuardEvent::NoRecord { .. }));
+        // What fails from here on is tried again: charge is taken.
+        let cleared = self.clear(session, &mut charge, &look, is_lowered).await;
+        self.charge = Some(charge);
+        cleared?;
+        self.save(true);
+        Ok(())
+    }
+
+    /// Removes what an earlier guard has left: a mark beside a setting that is not lowered, and a
+    /// lowered setting that hides an edit.
+    async fn clear(
+        &mut self,
+        session: &Session,
+        charge: &mut GuardedPrimary,
+        look: &PrimaryState,
+        is_lowered: bool,
+    ) -> Result<(), Error> {
+        if !charge.files.mark.is_empty() && !is_lowered {
+            session.mark("").await?;
+            if !self.options.dry_run {
+                charge.files.mark.clear();
+            }
+        }
+        let edit = charge.files.edit_since_mark();
+        if edit != Edit::Nothing {
+            self.follow(session, charge, look, edit).await?;
+            charge.files = session.files().await?.0;
+        }
+        Ok(())
+    }
+}
+
+impl Guard<'_> {
+    async fn change(
+        &mut self,
+        session: &Session,
+        charge: &mut GuardedPrimary,
+        look: &PrimaryState,
+        change: SettingChange,
+    ) -> Result<(), Error> {
+        let SettingChange { to, why } = change;
+        let is_raised = matches!(why, ChangeReason::Returned { .. });
+        let why = words(&why);
+        let is_restored = to == charge.asked.setting;
+        let step = match self.keeps.as_ref().and_then(|keeps| keeps.books.open_window()) {
+            Some(_) => WindowEvent::Changed,
+            None => WindowEvent::Opened,
+        };
+        let confirmed = charge.watch.confirmed();
+        let is_recorded = self.record(charge, step, &to, confirmed, Some(look.wal), why.clone());
+        // No record, no change; but without its line, a raise makes an open window too long at worst.
+        let may_go_on = is_recorded || (is_raised && step == WindowEvent::Changed);
+        if !may_go_on {
+            charge.watch.unmade();
+            return Ok(());
+        }
+        let text = if is_restored { charge.asked.text.clone() } else { to.to_string() };
+        let from = match look.setting == charge.asked.setting {
+            true => charge.asked.text.clone(),
+            false => look.setting.to_string(),
+        };
+        charge.last = format!("{} instead of {}, because {why}", called(&text), called(&from));
+        let (window, confirmations) = (self.window_number(), to.confirmations());
+        self.tell(GuardEvent::Changing { from, to: text.clone(), confirmations, why, window });
+        if is_restored {
+            // Where the file has an error, the value in it would not come into force.
+            match charge.asked.origin {
+                SettingOrigin::Below if charge.files.fault.is_none() => {
+                    session.unwrite().await?;
+                    charge.files.auto = None;
+                }
+                SettingOrigin::Below | SettingOrigin::AutoConf => {
+                    session.write(&text).await?;
+                    charge.files.auto = Some(FileValue::of_alter_system(&text));
+                    charge.asked.origin = SettingOrigin::AutoConf;
+                }
+            }
+            session.mark("").await?;
+            charge.files.mark.clear();
+        } else {
+            // Each time: whoever ended the window by hand has removed it.
+            let mark = charge.asked.mark();
+            session.mark(&mark).await?;
+            charge.files.mark = mark;
+            session.write(&text).await?;
+            charge.files.auto = Some(FileValue::of_alter_system(&text));
+        }
+        let is_lowered = to.confirmations() < look.setting.confirmations()
+            || (to.confirmations() == look.setting.confirmations() && !is_restored);
+        let waited: BTreeSet<&String> = match is_lowered {
+            true => look.waiting.iter().collect(),
+            false => BTreeSet::new(),
+        };
+        let began = Instant::now();
+        if !is_raised {
+            charge.lowered_at = Some(began);
+        }
+        session.reload().await?;
+        let proof = self.prove(session, &mut charge.watch, &to, &text, &waited, began).await?;
+        charge.seen = proof.or(charge.seen.take());
+        Ok(())
+    }
+
+    /// Waits until the setting is in force and the commits that waited have gone on; returns the
+    /// last look.
+    async fn prove(
+        &mut self,
+        session: &Session,
+        watch: &mut GuardKnowledge,
+        to: &SyncStandbysSetting,
+        text: &str,
+        waited: &BTreeSet<&String>,
+        began: Instant,
+    ) -> Result<Option<PrimaryState>, Error> {
+        let mut is_provoked = false;
+        loop {
+            let ServerObservation::Primary(look) = session.look().await? else { return Ok(None) };
+            watch.looked(self.began.elapsed());
+            let left = look.waiting.iter().filter(|commit| waited.contains(commit)).count();
+            let setting = text.to_owned();
+            if look.setting == *to && left == 0 {
+                let after_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+                self.tell(GuardEvent::InForce { setting, released: waited.len(), after_ms });
+                return Ok(Some(look));
+            }
+            if look.setting == *to && *to != SyncStandbysSetting::Off && !is_provoked {
+                session.provoke_replies().await?;
+                is_provoked = true;
+            }
+            if began.elapsed() >= EFFECT {
+                self.tell(GuardEvent::NotInForce { setting, waiting: left });
+                return Ok(Some(look));
+            }
+            tokio::time::sleep(PROOF_POLL).await;
+        }
+    }
+}
+
+/// The reason, in words that go after "because".
+fn words(why: &ChangeReason) -> String {
+    match why {
+        ChangeReason::NoStandby { unserved } => {
+            format!("commits wait, and too few standbys stream for {}", seconds(*unserved))
+        }
+        ChangeReason::Silent { waited } => format!(
+            "a commit has waited for {}, and a standby that is connected does not confirm",
+            seconds(*waited)
+        ),
+        ChangeReason::NotReplayed { waited } => format!(
+            "a commit has waited for {}, though standbys flush in time: they do not replay in time",
+            seconds(*waited)
+        ),
+        ChangeReason::Returned { hold } => format!("standbys have kept up for {}", seconds(*hold)),
+    }
+}
+
 /// Refuses a server that another manager is in charge of.
 fn check_for_managers(traces: &ManagerTraces) -> Result<(), Error> {
     match manager::in_charge(traces) {
@@ -400,3 +647,5 @@ const RECONNECT_PAUSE: Duration = Duration::from_millis(250);
 const TAKE_POLL: Duration = Duration::from_millis(50);
 /// Time for which another guard's lock is waited for.
 const TAKE_MAX: Duration = Duration::from_secs(2);
+/// Between two looks after a change.
+const PROOF_POLL: Duration = Duration::from_millis(20);

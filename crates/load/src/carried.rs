@@ -154,6 +154,7 @@ impl Carried {
                 self.history.as_ref().map(|place| place.join(format!("{number}{HISTORY_SUFFIX}")))
             }
         };
+        // Nobody asked for a file of this kind, so the piece has no place.
         let Some(path) = path else { return Ok(()) };
         let open = &mut self.open;
         let mut write = || {

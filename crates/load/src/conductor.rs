@@ -216,9 +216,17 @@ impl<'a> Conductor<'a> {
         let (process, first) = self.process_of(lane);
         let now = self.now();
         let has_begun = now >= self.grid.began && self.failure.is_none();
+        let own = first..first + self.workers.lanes()[process];
+        let has_others =
+            (0..self.lost.len()).any(|other| !own.contains(&other) && !self.lost[other]);
         let after = match has_begun {
             true => self.workers.on_loss(process, Moment(now), &loss),
             false => AfterLoss::Fail,
+        };
+        let after = match after {
+            // Nobody is left to fill the window, so it ends here.
+            AfterLoss::GoOn(_) if !has_others => AfterLoss::Stop,
+            after => after,
         };
         match after {
             AfterLoss::Fail => {
@@ -247,6 +255,7 @@ impl<'a> Conductor<'a> {
 
     /// Gives up the lanes that have not ended although the load was abandoned.
     fn miss(&mut self, observe: &mut dyn FnMut(LoadEvent<'_>)) {
+        // The end of a lane on this machine is noticed at once, so silence says nothing of it.
         let Some(late_ns) = self.workers.late_ns() else { return };
         if self.now() < self.grid.abandon.saturating_add(late_ns) {
             return;
@@ -268,7 +277,7 @@ impl<'a> Conductor<'a> {
             }
             first += lanes;
         }
-        (0, 0)
+        unreachable!("lane {lane} of a load belongs to one of its processes")
     }
 
     /// The load begins: everybody is connected and prepared.
@@ -310,9 +319,12 @@ impl<'a> Conductor<'a> {
 
     /// With automatic warm-up, opens the window as soon as throughput and latency are steady.
     fn consider_opening(&mut self, cells: &[LoadInterval], observe: &mut dyn FnMut(LoadEvent<'_>)) {
+        // A load of so many transactions has no window that could open later.
         let LoadLimit::Time { window_ms, .. } = self.plan.limit else { return };
+        // A fixed warm-up has decided the moment before, and a window opens once.
         let Some(ramp) = self.ramp.as_mut().filter(|_| self.grid.open == NEVER) else { return };
         let transactions: u64 = cells.iter().map(|cell| cell.counts.transactions).sum();
+        // Without a workload there is no throughput that could become steady.
         let Some(first) = cells.first() else { return };
         let end = first.start.0 + first.length_ns;
         let latency_ns: u128 = cells.iter().map(|cell| cell.latency.sum_ns()).sum();
@@ -373,21 +385,22 @@ impl<'a> Conductor<'a> {
             return Err(failure);
         }
         self.deliver(observe);
-        let missing = self.done.iter().zip(&self.lost).any(|(done, lost)| done.is_none() && !lost);
+        let mut ends = self.done.iter().zip(&self.lost);
+        if let Some(lane) = ends.position(|(done, lost)| done.is_none() && !lost) {
+            return Err(LoadError::Generator {
+                number: self.process_of(lane).0 as u32 + 1,
+                why: "a lane ended without a report; this is a bug in the rig".to_owned(),
+                hint: None,
+            });
+        }
         let mut done = self.done.drain(..);
         let own = |lanes: &usize| -> Vec<LaneOutcome> {
             done.by_ref().take(*lanes).flatten().map(|outcome| *outcome).collect()
         };
         let processes: Vec<Vec<LaneOutcome>> = self.workers.lanes().iter().map(own).collect();
         drop(done);
-        if missing {
-            return Err(LoadError::Generator {
-                number: 1,
-                why: "a lane ended without a report; this is a bug in the rig".to_owned(),
-                hint: None,
-            });
-        }
         let lanes = || processes.iter().flatten();
+        // Where every lane was lost, none has told; the window then ended with the loss.
         let drained = lanes().map(|lane| lane.drained).max().unwrap_or(0);
         let aborted: u64 =
             lanes().flat_map(|lane| &lane.workloads).map(|workload| workload.aborted).sum();
@@ -475,6 +488,7 @@ impl Merge {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{ClientGroup, Protocol};
 
     fn cells(transactions: u64, length_ns: u64) -> Vec<LoadInterval> {
         let counts =
@@ -487,6 +501,60 @@ mod tests {
             backlog: transactions,
             ..LoadInterval::default()
         }]
+    }
+
+    /// Two processes of a lane each, whose losses the load outlives.
+    struct TwoProcesses;
+
+    impl Workers for TwoProcesses {
+        fn lanes(&self) -> &[usize] {
+            &[1, 1]
+        }
+
+        fn publish(&self, _grid: &Grid) {}
+
+        fn on_loss(&self, process: usize, _at: Moment, _loss: &Loss) -> AfterLoss {
+            AfterLoss::GoOn(format!("process {process} is lost"))
+        }
+    }
+
+    #[test]
+    fn a_load_ends_with_the_last_process_that_could_go_on() {
+        let clients = ClientGroup::new("w", String::new(), Vec::new(), 2, Protocol::Simple);
+        let limit = LoadLimit::Time { warm_up: WarmUp::Fixed(0), window_ms: 3_600_000 };
+        let plan = LoadPlan::new(vec![clients], limit);
+        let (sender, reports) = std::sync::mpsc::channel();
+        (0..2).for_each(|lane| sender.send((lane, Report::Ready)).unwrap());
+        let mut messages = Vec::new();
+        let mut observe = |event: LoadEvent<'_>| match event {
+            LoadEvent::LoadBegan { at } => {
+                // What is lost before the beginning ends every load.
+                std::thread::sleep(Duration::from_millis(10));
+                for lane in 0..2 {
+                    let cells = cells(7, 1_000_000)
+                        .into_iter()
+                        .map(|cell| LoadInterval { start: at, ..cell });
+                    sender.send((lane, Report::Interval(0, cells.collect()))).unwrap();
+                }
+                for lane in 0..2 {
+                    let loss = Loss::from("its host is gone".to_owned());
+                    sender.send((lane, Report::Lost(loss))).unwrap();
+                }
+            }
+            LoadEvent::Message(message) => messages.push(message.text),
+            _ => {}
+        };
+        let control = LoadControl::new();
+        let outcome =
+            conduct(&plan, &TwoProcesses, &reports, &control, Instant::now(), &mut observe)
+                .unwrap();
+        assert_eq!(outcome.end, LoadEnd::HostLost);
+        let window = outcome.window.unwrap();
+        assert!(window.close.since(window.open) < 3_600_000_000_000, "{window:?}");
+        assert_eq!(messages, ["process 0 is lost"]);
+        // No lane has said when it was done, but its last interval has an end.
+        let published = outcome.workloads[0].published_way;
+        assert_eq!((published.transactions, published.seconds), (14, 0.001));
     }
 
     #[test]

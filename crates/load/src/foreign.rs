@@ -130,9 +130,8 @@ impl Suspect {
             let own = [phase.count, phase.length_ns, phase.generator_cpu_ns];
             check_numbers("connecting", own.into_iter().chain(phase.failures.values().copied()))?;
         }
-        let run_delay = outcome.run_delay_ns.unwrap_or(0);
-        let numbers = [outcome.drained, outcome.cpu_ns, outcome.messages_dropped, run_delay];
-        check_numbers("its end", numbers)?;
+        let numbers = [outcome.drained, outcome.cpu_ns, outcome.messages_dropped];
+        check_numbers("its end", numbers.into_iter().chain(outcome.run_delay_ns))?;
         if !outcome.busy_share.is_finite() {
             return Err("a share that is no number".to_owned());
         }

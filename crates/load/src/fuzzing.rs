@@ -34,6 +34,7 @@ const MESSAGE_BYTES_MAX: usize = 4096;
 
 /// Plays a server that says this to a client, in two pieces; the first byte chooses the script.
 pub fn replies(bytes: &[u8]) {
+    // The first byte chooses the script, and an empty input has none.
     let Some((choice, said)) = bytes.split_first() else { return };
     let (text, protocol) = SCRIPTS[usize::from(*choice) % SCRIPTS.len()];
     let script = LoadScript {

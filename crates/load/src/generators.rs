@@ -101,7 +101,8 @@ pub(crate) fn run(
 /// Runs a generator process between its standard input and output.
 pub fn serve(input: impl BufRead + Send, output: impl Write + Send) -> Result<(), LoadError> {
     let mut lines = input.lines();
-    let order = lines.next().transpose().map_err(pipe)?.unwrap_or_default();
+    let order = lines.next().transpose().map_err(pipe)?;
+    let order = order.ok_or_else(|| pipe(unordered()))?;
     let order: Order = serde_json::from_str(&order).map_err(|error| pipe(error.into()))?;
     let followed = order.is_elsewhere.then(|| Arc::new(Followed::new(order.course)));
     let (now, now_ns) = read_together(monotonic_ns);
@@ -115,7 +116,7 @@ pub fn serve(input: impl BufRead + Send, output: impl Write + Send) -> Result<()
     };
     let output = Mutex::new(output);
     let say = |line: &Line| {
-        let text = serde_json::to_string(line).unwrap_or_default();
+        let text = serde_json::to_string(line).expect("maps in reports have names as keys");
         let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
         // A reader that is gone has closed the input as well, which ends this process.
         let _ = writeln!(output, "{text}").and_then(|()| output.flush());
@@ -300,7 +301,7 @@ impl Crew {
 
     /// Says something to one process.
     pub(crate) fn say(&self, index: usize, word: &Word) {
-        let line = serde_json::to_string(word).unwrap_or_default();
+        let line = serde_json::to_string(word).expect("a word is made of numbers");
         self.process(index).write(&line);
     }
 }
@@ -359,6 +360,13 @@ impl Drop for Crew {
             self.process(index).close();
         }
     }
+}
+
+fn unordered() -> std::io::Error {
+    std::io::Error::new(
+        std::io::ErrorKind::UnexpectedEof,
+        "it closed the pipe before it gave an order; a generator is started by pgrig, not by hand",
+    )
 }
 
 fn pipe(source: std::io::Error) -> LoadError {

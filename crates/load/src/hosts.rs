@@ -96,6 +96,7 @@ fn course(measured: &clock::ClockModel, origin_ns: u64) -> ClockModel {
     let there = i128::from(measured.at_ns) + i128::from(measured.offset_ns);
     let drift = measured.drift_ppb * 1e-9;
     ClockModel {
+        // The line through the pings of a host that has just booted may begin a little before its clock.
         there_ns: u64::try_from(there).unwrap_or(0),
         moment_ns: (i128::from(measured.at_ns) - i128::from(origin_ns)) as i64,
         rate_ppb: -drift / (1.0 + drift) * 1e9,
@@ -126,6 +127,9 @@ struct Follow {
     jumps_before: u64,
 }
 
+/// A host has a clock, because [`start`] waits for its first pings.
+const CLOCK_IS_KNOWN: &str = "a generator is started after the first pings of its host";
+
 /// Time between two looks at pings: one look for each that is kept.
 const LOOK_NS: u64 = 1_000_000_000;
 /// A course that differs by less is not worth a message.
@@ -134,7 +138,7 @@ const WORTH_TELLING_NS: u64 = 5_000;
 impl Follow {
     fn new(host: &Host) -> Follow {
         let clock = host.clock();
-        let now = clock.course().unwrap_or_default();
+        let now = clock.course().expect(CLOCK_IS_KNOWN);
         let jumps_before = clock.jumps();
         Follow {
             now,
@@ -221,7 +225,7 @@ impl OnHosts<'_> {
                 clock: HostClock {
                     offset_ns: follow.now.offset_ns,
                     drift_ppb: clock.course().unwrap_or(follow.now).drift_ppb,
-                    round_trip_ns: clock.round_trip_ns().unwrap_or(0),
+                    round_trip_ns: clock.round_trip_ns().expect(CLOCK_IS_KNOWN),
                     bound_ns: follow.bound_ns,
                     has_jumped: clock.jumps() > follow.jumps_before,
                 },
@@ -257,6 +261,7 @@ impl Workers for OnHosts<'_> {
     /// Twice the longest of the shortest ways, and some for a busy host.
     fn lead_ns(&self) -> u64 {
         let trips = self.hosts.iter().filter_map(|host| host.clock().round_trip_ns());
+        // Without hosts there is nobody who must hear of the beginning in time.
         20_000_000 + 2 * trips.max().unwrap_or(0)
     }
 

@@ -4,19 +4,15 @@
 //! of an open loop in a queue. What a wake-up costs does not depend on how many sessions there
 //! are.
 //!
-//! Here is the loop, and the step of one session that everything comes down to. What goes through
-//! the sockets is in [`traffic`], the starting of transactions in [`starting`], the end of
-//! sessions in [`ending`] and [`leaving`]; how connections are made in [`crate::connecting`].
+//! Here is the loop, the step of one session that everything comes down to, and the choice of the session
+//! that starts its next transaction, and of the time: turns in a closed loop, the schedule's slots in an open
+//! one. What goes through the sockets is in [`traffic`]; how connections are made and sessions end is in
+//! [`connecting`].
 
+mod connecting;
 mod cpu;
 mod draws;
-mod ending;
-mod leaving;
-mod port;
 mod slot;
-mod starting;
-mod storms;
-mod timers;
 mod traffic;
 
 use std::{
@@ -29,19 +25,19 @@ use std::{
 
 use record::SocketIo;
 use rustix::event::epoll::{self, EventFlags};
+use rustix::net::{Shutdown, shutdown};
 use script::{ThreadStates, Xoroshiro128};
 use stats::LatencyHistogram;
 use wire::auth::KeyCache;
 
+pub(crate) use connecting::Connecting;
 pub(crate) use cpu::{Spent, thread_cpu_ns};
-pub(crate) use port::Port;
 pub(crate) use slot::{Link, Slot};
-pub(crate) use traffic::LIVE;
+pub(crate) use traffic::Port;
 
 use crate::{
     LoadPlan, MessageLevel, UserMessage,
     clock::Clock,
-    connecting::Connecting,
     grid::{Grid, NEVER, SharedGrid},
     lane_history::LaneHistory,
     ledger::LaneLedger,
@@ -49,12 +45,12 @@ use crate::{
     program::Program,
     report::Report,
     schedule::Schedule,
-    session::{LaneContext, Session, Wait},
+    session::{LaneContext, Session, SessionState, Wait},
     tally::Tally,
 };
 use cpu::Cpu;
 use server::dial::ConnectRoute;
-use traffic::WAKE;
+use traffic::{EVENTS_MAX, WAKE};
 
 /// Messages kept from one lane; a script that fails a thousand times a second says the same.
 pub(crate) const MESSAGES_MAX: usize = 2_000;
@@ -148,7 +144,7 @@ impl<'p> Lane<'p> {
             choose: parts.states.choose,
             schedules: parts.schedules,
             timers: BinaryHeap::new(),
-            storms: storms::of(parts.plan),
+            storms: storms_of(parts.plan),
             turn: VecDeque::new(),
             keys: KeyCache::new(),
             buffer: Vec::new(),
@@ -285,9 +281,9 @@ impl<'p> Lane<'p> {
     pub(crate) fn roll(&mut self, now: u64) {
         let (schedules, plan, grid) = (&self.schedules, self.plan, &self.grid);
         let backlog = |workload: usize, at: u64| {
-            let on_schedule = |schedule: &Schedule| {
-                schedule.backlog(starting::schedule_clock(plan, workload, grid, at))
-            };
+            let on_schedule =
+                |schedule: &Schedule| schedule.backlog(schedule_clock(plan, workload, grid, at));
+            // Without a schedule nothing is due, and nothing can wait.
             schedules[workload].as_ref().map_or(0, on_schedule)
         };
         while let Some(over) = self.tally.roll(now, &self.grid, backlog) {
@@ -322,4 +318,324 @@ impl<'p> Lane<'p> {
     pub(crate) fn cost(&mut self) -> (Spent, LatencyHistogram) {
         (self.cpu.used(), std::mem::take(&mut self.loop_lag))
     }
+}
+
+impl Lane<'_> {
+    /// A session has nothing to do: another transaction, or its end.
+    fn next(&mut self, index: usize, now: u64) {
+        if self.is_spent(index, now) {
+            self.finish(index);
+            return;
+        }
+        let session = &self.slots[index].session;
+        if self.programs[session.workload].connect_each && session.transactions > 0 {
+            self.hang_up(index);
+        }
+        // One transaction, then the others have their turn, unless the server has it anyway.
+        self.have_turn(index);
+    }
+
+    /// True if a session may begin no further transaction.
+    fn is_spent(&self, index: usize, now: u64) -> bool {
+        let session = &self.slots[index].session;
+        let limit = self.programs[session.workload].transactions;
+        now >= self.grid.close || limit.is_some_and(|limit| session.transactions >= limit)
+    }
+
+    /// Puts a session that could start a transaction behind those that wait for the same.
+    pub(crate) fn have_turn(&mut self, index: usize) {
+        self.turn.push_back(index);
+    }
+
+    fn take_turns(&mut self) {
+        // Not all of thousands at once: the first ones' answers must not wait for the last ones.
+        for _ in 0..self.turn.len().min(EVENTS_MAX) {
+            let Some(index) = self.turn.pop_front() else { break };
+            let now = self.now();
+            self.roll(now);
+            self.start(index, now);
+        }
+    }
+
+    /// Starts the next transaction of an idle session, if it is due.
+    fn start(&mut self, index: usize, now: u64) {
+        if !self.is_ready(index) {
+            return;
+        }
+        if self.is_spent(index, now) {
+            self.finish(index);
+            return;
+        }
+        let workload = self.slots[index].session.workload;
+        if self.is_held_back(workload, now) {
+            self.queue(index);
+        } else if self.schedules[workload].is_some() {
+            self.queue(index);
+            self.start_due(now);
+        } else if matches!(self.slots[index].link, Link::None) {
+            self.redial(index, now);
+        } else {
+            self.begin_turn(index, now);
+            self.step(index, now, |session, cx| {
+                session.choose(cx);
+                session.begin(cx, now, now)
+            });
+        }
+    }
+
+    /// The first transaction of a session in a block begins its random numbers anew.
+    fn begin_turn(&mut self, index: usize, now: u64) {
+        let turn = self.plan.blocks.as_ref().and_then(|blocks| blocks.turn(&self.grid, now));
+        let slot = &mut self.slots[index];
+        if let (Some(turn), Some(draws)) = (turn, &mut slot.draws) {
+            draws.begin(turn.draws, &mut slot.session);
+        }
+    }
+
+    /// Puts an idle session behind those of its workload that wait for a slot or a block.
+    fn queue(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        if !std::mem::replace(&mut slot.queued, true) {
+            self.idle[slot.session.workload].push_back(index);
+        }
+    }
+
+    /// True if the block under way belongs to another workload.
+    fn is_held_back(&self, workload: usize, now: u64) -> bool {
+        let blocks = self.plan.blocks.as_ref();
+        blocks.is_some_and(|blocks| !blocks.is_on(workload, &self.grid, now))
+    }
+
+    /// Gives the sessions whose block has begun their turn.
+    fn start_block(&mut self, now: u64) {
+        if self.plan.blocks.is_none() {
+            return;
+        }
+        for workload in 0..self.idle.len() {
+            // Those of a schedule wait for its slots.
+            let has_schedule = self.schedules[workload].is_some();
+            if has_schedule || self.idle[workload].is_empty() || self.is_held_back(workload, now) {
+                continue;
+            }
+            for index in std::mem::take(&mut self.idle[workload]) {
+                self.slots[index].queued = false;
+                self.have_turn(index);
+            }
+        }
+    }
+
+    /// True if a session can begin a transaction: it is idle, and it has a connection or makes one
+    /// for each transaction.
+    fn is_ready(&self, index: usize) -> bool {
+        let slot = &self.slots[index];
+        let reachable = match slot.link {
+            Link::Live(_) => true,
+            Link::None => slot.attempts == 0 && self.programs[slot.session.workload].connect_each,
+            Link::Dialing(..) | Link::Closing(..) => false,
+        };
+        reachable && !slot.finished && slot.session.state == SessionState::Idle
+    }
+
+    /// Starts the clocks of the schedules.
+    fn begin_schedules(&mut self, began: u64) {
+        for workload in 0..self.schedules.len() {
+            let now = self.on_schedule(workload, began);
+            if let Some(schedule) = &mut self.schedules[workload] {
+                schedule.begin(now);
+            }
+        }
+    }
+
+    /// A moment on the clock of a workload's schedule.
+    fn on_schedule(&self, workload: usize, now: u64) -> u64 {
+        schedule_clock(self.plan, workload, &self.grid, now)
+    }
+
+    /// Time at which the next slot of a workload is due: as long before now, or after it, as it is
+    /// on the clock of its schedule. None in closed loop.
+    fn due(&self, workload: usize, now: u64) -> Option<u64> {
+        let due = self.schedules[workload].as_ref()?.due_ns();
+        Some(self.moment(workload, due, now))
+    }
+
+    /// The moment at which the clock of a workload's schedule shows `due`.
+    fn moment(&self, workload: usize, due: u64, now: u64) -> u64 {
+        match (&self.plan.blocks, &self.plan.rates) {
+            (None, None) => return due,
+            (None, Some(rates)) => return rates.moment(&self.grid, due),
+            (Some(_), _) => {}
+        }
+        let on_schedule = self.on_schedule(workload, now);
+        // A lane without clients has slots beyond all moments.
+        match due > on_schedule {
+            true => now.saturating_add(due - on_schedule),
+            false => now.saturating_sub(on_schedule - due),
+        }
+    }
+
+    /// Time at which a session that waits for a slot or a block has its turn next.
+    fn next_slot(&self) -> u64 {
+        let waiting = self.idle.iter().enumerate().filter(|(_, idle)| !idle.is_empty());
+        let next = waiting.filter_map(|(workload, _)| {
+            if self.plan.blocks.is_none() {
+                return self.due(workload, self.now());
+            }
+            let (blocks, now) = (self.plan.blocks.as_ref()?, self.now());
+            let begins = blocks.next(workload, &self.grid, now);
+            match self.due(workload, now) {
+                Some(due) if !self.is_held_back(workload, now) => Some(begins.min(due)),
+                _ => Some(begins),
+            }
+        });
+        next.min().unwrap_or(NEVER)
+    }
+
+    /// Open loop: gives every slot that is due to a session that is idle.
+    fn start_due(&mut self, now: u64) {
+        for workload in 0..self.schedules.len() {
+            if self.is_held_back(workload, now) {
+                continue;
+            }
+            while let (Some(due), Some(&index)) =
+                (self.due(workload, now), self.idle[workload].front())
+            {
+                if due > now && due < self.grid.close {
+                    break;
+                }
+                self.idle[workload].pop_front();
+                self.slots[index].queued = false;
+                if !self.is_ready(index) {
+                    // Its connection was lost while it stood in line.
+                    continue;
+                }
+                // As in pgbench, a client whose next slot lies beyond the end is done.
+                if due >= self.grid.close {
+                    self.finish(index);
+                    continue;
+                }
+                if let Some(schedule) = &mut self.schedules[workload] {
+                    schedule.take();
+                }
+                self.start_scheduled(index, now, due);
+            }
+        }
+    }
+
+    fn start_scheduled(&mut self, index: usize, now: u64, mut scheduled: u64) {
+        let workload = self.slots[index].session.workload;
+        let program = &self.programs[workload];
+        let mut skipped = Vec::new();
+        if let Some(limit) = program.stale_ns() {
+            let left = program
+                .transactions
+                .map_or(u64::MAX, |limit| limit - self.slots[index].session.transactions);
+            while now.saturating_sub(scheduled) > limit && (skipped.len() as u64) < left {
+                let Some(schedule) = &mut self.schedules[workload] else { break };
+                let due = schedule.take();
+                skipped.push(scheduled);
+                scheduled = self.moment(workload, due, now);
+            }
+        }
+        let enough = program.transactions.is_some_and(|limit| {
+            self.slots[index].session.transactions + skipped.len() as u64 >= limit
+        });
+        let ahead = scheduled > now;
+        let ends = enough || (ahead && scheduled >= self.grid.close);
+        let apart = matches!(self.slots[index].link, Link::None);
+        self.begin_turn(index, now);
+        self.step(index, now, |session, cx| {
+            session.choose(cx);
+            for scheduled in skipped {
+                session.skip(cx, now, scheduled);
+            }
+            match () {
+                () if ends => Wait::Server,
+                // The slot that came out of skipping lies ahead: wait for it.
+                () if ahead => session.wait_for_slot(scheduled),
+                // As in pgbench, connecting is part of what the user of this slot waits for.
+                () if apart => {
+                    session.wait_for_slot(scheduled);
+                    Wait::Server
+                }
+                () => session.begin(cx, now, scheduled),
+            }
+        });
+        if ends {
+            self.finish(index);
+        } else if apart && !ahead {
+            self.redial(index, now);
+        }
+    }
+
+    fn fire_timers(&mut self, now: u64) {
+        while let Some(Reverse((at, index, generation))) = self.timers.peek().copied() {
+            if at > now {
+                break;
+            }
+            self.timers.pop();
+            let slot = &self.slots[index];
+            if slot.generation != generation || slot.finished {
+                continue;
+            }
+            match slot.link {
+                Link::None => self.redial(index, now),
+                Link::Live(_) => self.step(index, now, |session, cx| session.wake(cx, now)),
+                Link::Dialing(..) | Link::Closing(..) => {}
+            }
+        }
+    }
+
+    pub(crate) fn set_timer(&mut self, index: usize, at: u64) {
+        let slot = &mut self.slots[index];
+        slot.generation = slot.generation.wrapping_add(1);
+        self.timers.push(Reverse((at, index, slot.generation)));
+    }
+
+    /// The moment of the next storm.
+    fn next_storm(&self) -> u64 {
+        match (self.storms.last(), self.grid.open) {
+            (None, _) | (_, NEVER) => NEVER,
+            (Some((at_ms, _)), open) => open.saturating_add(at_ms * 1_000_000),
+        }
+    }
+
+    /// Begins the storms whose moment has come. A connection is shut down and not closed: what reads it notices its end
+    /// as it notices any other.
+    fn begin_storms(&mut self, now: u64) {
+        while now >= self.next_storm() {
+            // A moment that has come is that of a storm.
+            let Some((_, workload)) = self.storms.pop() else { return };
+            self.connecting.take_all_at_once();
+            for index in 0..self.slots.len() {
+                let slot = &mut self.slots[index];
+                if slot.session.workload != workload || slot.finished {
+                    continue;
+                }
+                if let Link::Live(socket) = &slot.link {
+                    // One that the server has closed already is noticed all the same.
+                    slot.is_dropped = shutdown(socket.fd(), Shutdown::Both).is_ok();
+                }
+            }
+        }
+    }
+}
+
+/// A moment on the clock of a workload's schedule, which stands still outside the workload's blocks, and is
+/// faster or slower than time where the plan's rates are.
+fn schedule_clock(plan: &LoadPlan, workload: usize, grid: &Grid, now: u64) -> u64 {
+    match (&plan.blocks, &plan.rates) {
+        (Some(blocks), _) => blocks.active_until(workload, grid, now),
+        (None, Some(rates)) => rates.on_schedule(grid, now),
+        (None, None) => now,
+    }
+}
+
+/// The storms of a plan, the first one last: milliseconds since the window opened, and the workload.
+fn storms_of(plan: &LoadPlan) -> Vec<(u64, usize)> {
+    let workloads = plan.workloads.iter().enumerate();
+    let storms = workloads
+        .flat_map(|(index, workload)| workload.storms_ms.iter().map(move |at_ms| (*at_ms, index)));
+    let mut storms: Vec<(u64, usize)> = storms.collect();
+    storms.sort_unstable_by(|one, other| other.cmp(one));
+    storms
 }

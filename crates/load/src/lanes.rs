@@ -18,9 +18,8 @@ use crate::{
     LoadError, LoadLimit, LoadPlan, OnLoss, ScriptOutcome,
     carried::{self, Kind},
     clock::Time,
-    connecting::Connecting,
     grid::{Grid, SharedGrid},
-    lane::{Lane, Parts, Slot},
+    lane::{Connecting, Lane, Parts, Slot},
     lane_history::LaneHistory,
     ledger::LaneLedger,
     log::{self, Columns, LaneLog},
@@ -91,7 +90,8 @@ impl Lanes {
             let route = ConnectRoute::new(&conninfo, &workload.session)?;
             if route.leads_nowhere() {
                 let why = route.steps.iter().find_map(|step| step.endpoint.unresolved());
-                return Err(LoadError::Resolve { why: why.unwrap_or_default().to_owned() });
+                let why = why.expect("a route has a step, and no step of this one has an address");
+                return Err(LoadError::Resolve { why: why.to_owned() });
             }
             routes.push(Arc::new(route));
         }
@@ -372,12 +372,14 @@ fn outcome(mut lane: Lane<'_>, drained: u64) -> LaneOutcome {
     let clients = clients.into_iter().zip(good_clients);
     let workloads =
         totals.into_iter().zip(clients).map(|(mut totals, (clients, good_clients))| LaneWorkload {
+            // Clients that do not come back after a loss have no standstill to tell of.
             standstills: totals.standstills.as_mut().map(LaneStandstills::take).unwrap_or_default(),
             transactions: totals.transactions,
             unknown: totals.unknown,
             aborted: totals.aborted,
             first_errors: totals.first_errors,
             longest_ns: totals.longest_ns,
+            // Slow transactions are kept where the plan asks for them.
             slowest: totals.slowest.unwrap_or_default(),
             open: totals.open,
             statements: totals.statements.into_iter().map(lane_statements).collect(),

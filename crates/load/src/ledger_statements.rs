@@ -166,6 +166,7 @@ impl Words {
     ) -> LedgerStatement {
         let name_behind = |skipped: &[&str]| {
             let mut words = self.words[1..].iter().filter(|word| !skipped.contains(&word.as_str()));
+            // The server refuses a statement whose savepoint has no name.
             words.next().cloned().unwrap_or_default()
         };
         match self.first() {

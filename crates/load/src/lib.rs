@@ -12,7 +12,6 @@ mod cancel;
 mod carried;
 mod clock;
 mod conductor;
-mod connecting;
 mod drive;
 mod error;
 mod foreign;

@@ -82,6 +82,7 @@ impl Shell {
                 ShellUser::Own => run(&line, printed),
                 ShellUser::Unprivileged => its_stranger.run(&line, printed),
             };
+            // A command that could not be started has printed nothing; the session tells so.
             let (ran, left) = ran.unwrap_or_default();
             // A session that has given up no longer listens; its answer is not needed then.
             let _ = done.send(ran);

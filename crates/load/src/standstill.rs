@@ -65,6 +65,7 @@ impl LaneStandstills {
 
 /// Standstills that all lanes had together.
 pub(crate) fn common<'a>(mut lanes: impl Iterator<Item = &'a [(u64, u64)]>) -> Vec<Standstill> {
+    // Where every lane was lost, nobody can tell of a standstill.
     let first = lanes.next().unwrap_or_default().to_vec();
     let together = lanes.fold(first, |one, other| intersect(&one, other));
     let long = together.into_iter().filter(|(from, to)| to.saturating_sub(*from) >= SHORTEST_NS);

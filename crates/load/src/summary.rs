@@ -30,7 +30,10 @@ pub(crate) fn sum_up(
     let generators: Vec<_> = processes.iter().map(|own| generator_outcome(own, began)).collect();
     let count = processes.len() as u32;
     let lanes: Vec<LaneOutcome> = processes.into_iter().flatten().collect();
-    let lasted_ns = lasted_ns(&lanes, began);
+    let told_ns = intervals.iter().map(|interval| interval.start.0 + interval.length_ns).max();
+    // Where every lane was lost, the last interval ends what is known; without one, nothing was done.
+    let lasted_ns =
+        lasted_ns(&lanes, began).or(told_ns.map(|told| told.saturating_sub(began))).unwrap_or(0);
     let generator = generator(&lanes, count);
     let connecting = phase(lanes.iter().map(|lane| (&lane.connecting, lane.connect_span)));
     let disconnecting = phase(lanes.iter().map(|lane| (&lane.disconnecting, lane.disconnect_span)));
@@ -111,9 +114,9 @@ fn first_places(shares: &[LaneWorkload]) -> BTreeMap<String, CommandPlace> {
     first.into_iter().map(|(kind, (_, place))| (kind, place)).collect()
 }
 
-/// Time until the last client was done.
-fn lasted_ns(lanes: &[LaneOutcome], began: u64) -> u64 {
-    lanes.iter().map(|lane| lane.drained).max().unwrap_or(0).saturating_sub(began)
+/// Time until the last client was done, if a lane has told.
+fn lasted_ns(lanes: &[LaneOutcome], began: u64) -> Option<u64> {
+    lanes.iter().map(|lane| lane.drained).max().map(|drained| drained.saturating_sub(began))
 }
 
 /// The outcome of the lanes of one process.
@@ -124,12 +127,14 @@ fn generator_outcome(lanes: &[LaneOutcome], began: u64) -> GeneratorOutcome {
     GeneratorOutcome {
         published_way: PublishedWay {
             transactions: workloads().map(|workload| workload.transactions).sum(),
-            seconds: lasted_ns(lanes, began) as f64 / 1e9,
+            // A process that was lost has told nothing, and the outcome of its host says that it was lost.
+            seconds: lasted_ns(lanes, began).unwrap_or(0) as f64 / 1e9,
         },
         in_window: workloads().flat_map(|workload| workload.clients.values()).sum(),
         cpu_ns: lanes.iter().map(|lane| lane.cpu_ns).sum(),
         busy_share_max: lanes.iter().map(|lane| lane.busy_share).fold(0.0, f64::max),
         wanted_share_max: wanted_share_max(lanes),
+        // A process that was lost has told nothing; one that was never woken was never late.
         lag_p99_ns: lag.quantile_ns(0.99).unwrap_or(0),
         stalls: Vec::new(),
     }
@@ -167,8 +172,10 @@ fn workload_result<'i>(
     }
     let mut open = Open::default();
     shares.iter().for_each(|share| open.merge(&share.open));
+    // Where every lane was lost, no transaction has told its latency.
     let longest_ns = shares.iter().map(|share| share.longest_ns).max().unwrap_or(0);
     let ended_ns = longest_ns.max(open.drained_ns);
+    // Without a transaction that was open at the close there is no age.
     let oldest_ns = open.ages.max_ns().unwrap_or(0);
     WorkloadResult {
         name: workload.name.clone(),
@@ -285,7 +292,9 @@ fn generator(lanes: &[LaneOutcome], processes: u32) -> (GeneratorCost, u128, Opt
         cpu_ns: lanes.iter().map(|lane| lane.cpu_ns).sum(),
         busy_share_max: lanes.iter().map(|lane| lane.busy_share).fold(0.0, f64::max),
         wanted_share_max: wanted_share_max(lanes),
+        // A lane that was never woken was never late.
         lag_p99_ns: lag.quantile_ns(0.99).unwrap_or(0),
+        // A lane that was never woken was never late.
         lag_max_ns: lag.max_ns().unwrap_or(0),
         lag_share: 0.0,
         run_delay_share: None,

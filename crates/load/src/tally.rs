@@ -292,6 +292,7 @@ impl Tally {
         let totals = &mut self.totals[workload];
         totals.open.ages.merge(ages);
         totals.open.never_started += ages.count();
+        // The plan does not ask for the slowest transactions.
         let Some(slowest) = &mut totals.slowest else { return };
         for (age_ns, count) in ages.buckets() {
             let scheduled = close.saturating_sub(age_ns);
@@ -350,6 +351,7 @@ impl Tally {
             let cell = std::mem::take(cell);
             totals[workload].transactions += cell.counts.transactions;
             if self.interval == DRAIN {
+                // Without a transaction that ended after the close, none of them took any time.
                 totals[workload].open.drained_ns = cell.latency.max_ns().unwrap_or(0);
             }
             LoadInterval {

@@ -259,7 +259,8 @@ impl Fnv {
 /// The number of rows in the tag of a command: `SELECT 3`, `INSERT 0 1`. None is 0.
 pub(crate) fn rows_of_tag(tag: &[u8]) -> u64 {
     let tag = tag.strip_suffix(b"\0").unwrap_or(tag);
-    let word = tag.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
+    let word = tag.rsplit(|byte| *byte == b' ').next().expect("even an empty tag is one piece");
+    // A tag without a number, such as that of CREATE TABLE, counts no rows.
     std::str::from_utf8(word).ok().and_then(|word| word.parse().ok()).unwrap_or(0)
 }
 

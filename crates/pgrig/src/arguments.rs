@@ -434,7 +434,7 @@ fn bench_help() -> String {
 pub(crate) fn described() -> clap::Command {
     Arguments::command().mut_subcommand("bench", |bench| {
         options::of_pgbench(clap::Command::new("bench"))
-            .about(bench.get_about().cloned().unwrap_or_default())
+            .about(bench.get_about().cloned().expect("each command says what it does"))
             .disable_help_flag(true)
             .disable_version_flag(true)
     })

@@ -165,7 +165,7 @@ fn page(page: &Page<'_>) -> String {
         command: page.command.clone(),
         words: page.words.to_owned(),
         what: page.what.to_owned(),
-        started_at: began.unwrap_or_default(),
+        started_at: began.expect("a run begins in a year that a calendar has"),
         tail: page.tail.cloned(),
         window: outcome.window,
         connecting: outcome.connecting.clone(),

@@ -53,6 +53,7 @@ pub(crate) fn print(comparison: &Comparison, paired: &PairingAttempt) {
     let (blocks, rest) = (shown.blocks(), shown.rest_ms);
     let (seed, stop) = (shown.seed, shown.stop.words());
     let load = comparison.point.as_ref().map(|point| format!("{}, ", point.words()));
+    // The load of a comparison without a study stands on its command line.
     let load = load.unwrap_or_default();
     let how = format!(
         "  {load}{clients} a side, {blocks} with {rest} ms of rest, seed {seed}; ended: {stop}"

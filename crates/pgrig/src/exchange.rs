@@ -136,6 +136,7 @@ fn outputs(opened: &Opened, comparison: &Comparison) -> String {
         _ => FigureVerdict::Equal,
     };
     let ratio = figure(comparison.headline()).and_then(|figure| figure.b_over_a.as_ref());
+    // An output of a workflow is a text, which is empty where there is no ratio.
     let number = |value: Option<f64>| value.map(|value| format!("{value:.4}")).unwrap_or_default();
     [
         ("verdict", verdict.word().to_owned()),

@@ -32,6 +32,7 @@ fn refusal(preflight: &Preflight, smaller: Option<&str>) -> String {
 
 /// Needs and resources, a line each.
 pub(crate) fn needs(misfits: &[&PointMisfit]) -> Vec<String> {
+    // Without a need there is no line to align.
     let longest = misfits.iter().map(|misfit| misfit.needs.chars().count()).max().unwrap_or(0);
     let width = longest.min(NEEDS_COLUMNS_MAX);
     let line =

@@ -126,6 +126,7 @@ impl History {
             for figure in &line.figures {
                 let point = SeriesPoint {
                     time: line.time.clone(),
+                    // A result that was added without --commit names none.
                     commit: line.commit.clone().unwrap_or_default(),
                     machine: line.machine.clone(),
                     value: figure.value,
@@ -144,6 +145,7 @@ impl History {
                         let words = subject.as_ref().map(|subject| subject.words.clone());
                         let mut series = FigureSeries {
                             study: line.study.clone(),
+                            // A result of an earlier version whose record is gone does not tell its subject.
                             subject: words.unwrap_or_default(),
                             benchmark: figure.benchmark.clone(),
                             name: figure.name.clone(),

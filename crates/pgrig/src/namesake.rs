@@ -12,6 +12,7 @@ const NEIGHBOURS: [&str; 3] = ["postgres", "psql", "pg_config"];
 /// The version of the programs beside `program`, as it was called; else the newest.
 pub(crate) fn major(program: &str) -> Major {
     let folder = place(program).and_then(|path| path.parent().map(Path::to_owned));
+    // The newest pgbench takes the options of all others.
     folder.and_then(|folder| of_programs_in(&folder)).unwrap_or_default()
 }
 

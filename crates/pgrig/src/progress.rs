@@ -30,6 +30,7 @@ impl<'a> Progress<'a> {
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
+        // A study without points has no round to tell of.
         let rounds = study.points.iter().map(|point| point.rounds).max().unwrap_or(0);
         Progress { study, live, trial: String::new(), rounds, rate: 0.0 }
     }
@@ -61,7 +62,9 @@ impl<'a> Progress<'a> {
             }
             StudyEvent::Preparing { what, share } => {
                 let share = share.map(|share| format!("{}  {:.0} %", bar(share), share * 100.0));
-                self.live(&format!("  preparing       {what}  {}", share.unwrap_or_default()));
+                // Not every preparation knows how much of it is done.
+                let share = share.unwrap_or_default();
+                self.live(&format!("  preparing       {what}  {share}"));
             }
             StudyEvent::Prepared { what, seconds } => {
                 self.say(&format!("  preparing       {what}  {}", duration(*seconds)));
@@ -107,6 +110,7 @@ impl<'a> Progress<'a> {
                 let words = throughput.map(|ratio| {
                     format!("{:.3} [{:.3}, {:.3}]  ", ratio.point, ratio.low, ratio.high)
                 });
+                // Before the first pairs there is no ratio.
                 let words =
                     words.unwrap_or_default() + &terms::counted(progress.pairs as u64, "pair");
                 self.live(&self.line("", &words, *left_s));
@@ -127,6 +131,7 @@ impl<'a> Progress<'a> {
             LoadStage::Measuring { seconds, of_s, tps, p99_ms, backlog } => {
                 let (bar, tps) = (bar(seconds / of_s), terms::figure(*tps));
                 let p99 = p99_ms.map(|ms| format!("  p99 {} ms", terms::figure(ms)));
+                // Before the first transaction has ended there is no latency.
                 let p99 = p99.unwrap_or_default();
                 // A rate that is reached leaves a few transactions waiting, too.
                 let behind = match *backlog as f64 {
@@ -201,6 +206,7 @@ impl<'a> Progress<'a> {
         let mut judged = judged.map(|claim| verdict::judge_claim(self.study, claim, trials, &[]));
         let Some(judged) = judged.find(|it| !matches!(it.measured, ClaimMeasurement::Nothing))
         else {
+            // The trials so far are about no claim.
             return;
         };
         if round == of {

@@ -26,6 +26,7 @@ impl<T: Figures> Scraped<T> {
 
     /// Takes something in, and shows it.
     pub(crate) fn show(&mut self, change: impl FnOnce(&mut T)) {
+        // Nobody asked for metrics, or their place could not be written.
         let Some(publisher) = &self.publisher else { return };
         change(&mut self.figures);
         if let Err(error) = publisher.publish(self.figures.text()) {
@@ -123,6 +124,7 @@ impl Figures for OfRun {
         let mut ended =
             text.family("run_trials", FamilyType::Counter, "Finished trials, by ending.");
         for ending in ["done", "failed", "void"] {
+            // An ending that is not among them was the end of no trial.
             ended.sample(&[("ending", ending)], self.ended.get(ending).copied().unwrap_or(0));
         }
         let help = "Estimate of the time until the end of the run.";

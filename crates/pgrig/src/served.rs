@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use record::LoadInterval;
@@ -56,6 +56,7 @@ impl ServedComparison {
 
     /// Shows the ratios as far as they are known.
     pub(crate) fn show(&mut self, looks: &[record::comparison::InterimLook]) {
+        // Nobody asked for a page.
         let Some(server) = &self.server else { return };
         if server.is_watched() && self.shown.is_none_or(|shown| shown.elapsed() >= EACH) {
             server.show(report::pairs_under_way("B ÷ A", looks));
@@ -65,6 +66,7 @@ impl ServedComparison {
 
     /// Shows the finished report.
     pub(crate) fn end(self, directory: &Path, answer: &str) {
+        // Nobody asked for a page.
         let Some(server) = self.server else { return };
         if let Ok(page) = page_of(directory) {
             server.show(page);
@@ -84,8 +86,8 @@ pub(crate) struct ServedStudy<'a> {
     shown: Option<Instant>,
     /// True if the record has something that the page has not.
     is_behind: bool,
-    /// True if a report is being made.
-    is_busy: Arc<AtomicBool>,
+    /// The thread that makes a report, or has made the last one.
+    making: Option<JoinHandle<()>>,
 }
 
 impl<'a> ServedStudy<'a> {
@@ -98,11 +100,12 @@ impl<'a> ServedStudy<'a> {
             looks: Vec::new(),
             shown: None,
             is_behind: false,
-            is_busy: Arc::default(),
+            making: None,
         }
     }
 
     pub(crate) fn hear(&mut self, event: &StudyEvent<'_>) {
+        // Nobody asked for a page.
         let Some(server) = self.server.clone() else { return };
         match event {
             StudyEvent::Begins { directory, .. } => (*directory).clone_into(&mut self.directory),
@@ -149,26 +152,28 @@ impl<'a> ServedStudy<'a> {
 
     /// Makes the report beside the run, unless the last one is still being made.
     fn make_report(&mut self, server: Arc<Server>) {
-        if self.is_busy.swap(true, Ordering::Relaxed) {
+        if self.making.as_ref().is_some_and(|making| !making.is_finished()) {
             return;
         }
         self.is_behind = false;
-        let (directory, is_busy) = (self.directory.clone(), Arc::clone(&self.is_busy));
-        std::thread::spawn(move || {
+        let directory = self.directory.clone();
+        self.making = Some(std::thread::spawn(move || {
             // What cannot be read now can be read after the next trial.
             if let Ok(page) = page_of(&directory) {
                 server.show(page);
             }
-            is_busy.store(false, Ordering::Relaxed);
-        });
+        }));
     }
 
     /// Shows the finished report.
     pub(crate) fn end(self, answer: &str) {
-        while self.is_busy.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_millis(20));
+        if let Some(making) = self.making {
+            // A report that failed is made again here.
+            let _ = making.join();
         }
-        let Some(server) = self.server.and_then(Arc::into_inner) else { return };
+        // Nobody asked for a page.
+        let Some(server) = self.server else { return };
+        let server = Arc::into_inner(server).expect("the thread that shared the page has ended");
         if let Ok(page) = page_of(&self.directory) {
             server.show(page);
         }
@@ -198,6 +203,7 @@ impl ServedBench {
 
     pub(crate) fn observe(&self, event: &load::LoadEvent<'_>) {
         let server = self.server.borrow();
+        // Nobody asked for a page.
         let Some(server) = server.as_ref() else { return };
         match event {
             load::LoadEvent::Connecting { done, of } => {
@@ -206,7 +212,8 @@ impl ServedBench {
             load::LoadEvent::LoadBegan { at } => self.began_s.set(Some(at.0 as f64 / 1e9)),
             load::LoadEvent::Interval(cells) => {
                 let mut looks = self.looks.borrow_mut();
-                looks.extend(look(cells, self.began_s.get().unwrap_or(0.0)));
+                // An interval before the load began has no place on its axis.
+                looks.extend(self.began_s.get().and_then(|began_s| look(cells, began_s)));
                 if let Some(last) = looks.last() {
                     server.say(&format!(
                         "{:.0} s, {:.0} transactions a second",

@@ -35,10 +35,12 @@ fn lines(head: &[&str], rows: &[(&str, Vec<String>)], columns: usize) -> Vec<(bo
     let width = |text: &str| text.chars().count();
     let of_column = |column: usize| {
         let words = head[column].split(' ').map(width);
-        words.chain(rows.iter().map(|(_, cells)| width(&cells[column]))).max().unwrap_or(0)
+        let cells = rows.iter().map(|(_, cells)| width(&cells[column]));
+        words.chain(cells).max().expect("even an empty head is one word")
     };
     let widths: Vec<usize> = (0..head.len()).map(of_column).collect();
     let figures: usize = widths.iter().map(|width| width + GAP).sum();
+    // Without a row there is nothing to say beside the figures.
     let longest = rows.iter().map(|(says, _)| width(says)).max().unwrap_or(0);
     let says = longest.min(columns.saturating_sub(figures));
     if says < longest.min(SAYS_COLUMNS_MIN) {
@@ -56,6 +58,7 @@ fn lines(head: &[&str], rows: &[(&str, Vec<String>)], columns: usize) -> Vec<(bo
     };
     let heads: Vec<Vec<&str>> =
         head.iter().zip(&widths).map(|(text, width)| wrapped(text, *width)).collect();
+    // A table without figures has no head.
     let height = heads.iter().map(Vec::len).max().unwrap_or(0);
     // Heads stand on the line above the figures.
     let head_line = |at: usize| {
@@ -67,6 +70,7 @@ fn lines(head: &[&str], rows: &[(&str, Vec<String>)], columns: usize) -> Vec<(bo
     let row = |(text, cells): &(&str, Vec<String>)| {
         let mut lines = wrapped(text, says).into_iter();
         let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
+        // A row whose text is empty has its figures alone.
         let first = (false, line(lines.next().unwrap_or_default(), &cells));
         [first].into_iter().chain(lines.map(|more| (false, more.to_owned()))).collect::<Vec<_>>()
     };

@@ -63,6 +63,7 @@ pub(crate) fn print(opened: &Opened, judgement: &StudyVerdicts) {
 
 /// Says what stands against the run as a whole: with any of it, no gate is passed.
 fn print_against(against: &[String]) {
+    // Nothing stands against the run.
     let Some(first) = against.first() else { return };
     let more = match against.len() - 1 {
         0 => String::new(),
@@ -168,14 +169,16 @@ pub(crate) fn here(claim: &ClaimVerdict) -> String {
         ClaimMeasurement::Pairs { interval, pairs } => {
             format!("{}  {}", shown(interval), terms::counted(*pairs as u64, "pair"))
         }
-        counted @ ClaimMeasurement::Count { .. } => counted.counted().unwrap_or_default(),
+        counted @ ClaimMeasurement::Count { .. } => {
+            counted.counted().expect("what counts trials says how many")
+        }
     }
 }
 
 fn table(rows: &[[String; 4]], claims: &[&ClaimVerdict]) {
     let width = |column: usize, title: &str| {
         let cells = rows.iter().map(|row| row[column].chars().count());
-        cells.chain([title.len()]).max().unwrap_or(0)
+        cells.chain([title.len()]).max().expect("the title has a width")
     };
     // With its margin; a comparison has nothing to put there.
     let published = match claims.iter().any(|claim| claim.published.is_some()) {

@@ -41,11 +41,9 @@ mod trust;
 mod why;
 mod witnesses;
 
-mod csv_files;
 mod curve;
 mod exchange;
 mod hosts;
-mod html;
 mod markdown;
 
 mod page;
@@ -58,9 +56,10 @@ mod number;
 
 pub use bench::BenchReport;
 pub use bisected::{BisectedStep, bisected};
-pub use csv_files::{TRIAL_COLUMNS, VERDICT_COLUMNS};
 pub use evidence::ChartedTrial;
-pub use exchange::{CaseOutcome, ExportedResults, JudgedCase, MeasuredFigure};
+pub use exchange::{
+    CaseOutcome, ExportedResults, JudgedCase, MeasuredFigure, TRIAL_COLUMNS, VERDICT_COLUMNS,
+};
 pub use history::{FigureSeries, SeriesPoint, history};
 pub use live::{LiveLook, live_shell, pairs_under_way, under_way};
 pub use printed::{ClaimAnswers, printed};

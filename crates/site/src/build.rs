@@ -20,7 +20,7 @@ use crate::plan::{SitePlan, has_own_network, proxy};
 use crate::power;
 use crate::site::{DataState, Site};
 use crate::stations::Stations;
-use crate::streaming::{self, STREAMS_WITHIN};
+use crate::streaming::{self, FOLLOWS_ANOTHER, STREAMS_WITHIN};
 use crate::upgrade;
 use crate::warm;
 
@@ -122,8 +122,8 @@ impl Site {
             if self.nodes[index].is_managed() {
                 continue;
             }
-            if self.upstream_of(index).is_some() {
-                self.back_up(index)?;
+            if let Some(upstream) = self.upstream_of(index) {
+                self.back_up(index, upstream)?;
                 continue;
             }
             if self.plan.topology.node(&name).is_some_and(|node| node.subscribes.is_some()) {
@@ -215,13 +215,14 @@ impl Site {
         upgrade: Option<UpgradeMode>,
     ) -> Result<(), Error> {
         let name = self.nodes[index].name.clone();
-        let Some(at) = donor.nodes.iter().position(|node| node.name == name) else {
-            return Ok(());
-        };
+        let at = donor.nodes.iter().position(|node| node.name == name);
+        let at = at.expect("a donor has the node that the data are on");
         let (Some(mine), Server::Node(from)) =
             (self.nodes[index].server.node(), &donor.nodes[at].server)
         else {
-            return Ok(());
+            unreachable!(
+                "only a cluster may have servers of the user's, and a cluster is not copied"
+            );
         };
         match (upgrade, donor.snapshots.get(at)) {
             (Some(mode), _) => {
@@ -248,12 +249,11 @@ impl Site {
     }
 
     /// Makes a standby from the server that it follows, and has both run.
-    fn back_up(&mut self, index: usize) -> Result<(), Error> {
-        let Some(upstream) = self.upstream_of(index) else { return Ok(()) };
-        let Ok([standby, primary]) = self.nodes.get_disjoint_mut([index, upstream]) else {
-            return Ok(());
-        };
+    fn back_up(&mut self, index: usize, upstream: usize) -> Result<(), Error> {
+        let both = self.nodes.get_disjoint_mut([index, upstream]);
+        let [standby, primary] = both.expect(FOLLOWS_ANOTHER);
         let (Some(standby), Some(primary)) = (standby.server.node(), primary.server.node()) else {
+            // A server of the user's has its data.
             return Ok(());
         };
         if !primary.is_running()? {
@@ -290,8 +290,10 @@ impl Site {
     ) -> Result<(), DataError> {
         let plan = &self.plan;
         let site_node = &mut self.nodes[index];
-        let Some(topology_node) = plan.topology.node(&site_node.name) else { return Ok(()) };
+        let topology_node = plan.topology.node(&site_node.name);
+        let topology_node = topology_node.expect("a server of a site is a node of its topology");
         let holds_data = plan.data.node == topology_node.name;
+        // A server of the user's gets its data with the cluster that it belongs to.
         let Some(node) = site_node.server.node() else { return Ok(()) };
         let extensions = match holds_data {
             true => data_extensions(plan, study, topology_node, node.installation()),
@@ -317,7 +319,7 @@ impl Site {
                 cluster::build_single(&mut site_node.connect()?, buckets)?;
             }
         }
-        let Some(node) = site_node.server.node() else { return Ok(()) };
+        let node = site_node.server.node().expect("the rig has just started the server");
         node.stop(StopMode::Fast)?;
         Ok(())
     }
@@ -334,6 +336,7 @@ fn cascades(topology: &Topology) -> bool {
 fn extensions(node: &spec::TopologyNode) -> Vec<String> {
     let mut names = node.extensions.clone();
     let preloaded = node.settings.value("shared_preload_libraries");
+    // A server whose study does not set the parameter preloads nothing.
     let preloaded = preloaded.unwrap_or_default();
     let counts = preloaded.split(',').any(|name| name.trim() == STATEMENTS);
     if counts && !names.iter().any(|name| name == STATEMENTS) {

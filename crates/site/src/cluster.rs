@@ -30,6 +30,9 @@ pub struct MovedBuckets {
     pub seconds: f64,
 }
 
+/// A proxy is a server of the rig's, as the preflight demands.
+const PROXY_IS_THERE: &str = "the proxy of a topology is one of its servers";
+
 /// The place of a table, or of a part of it.
 #[derive(Clone, Debug)]
 pub struct TablePart<'s> {
@@ -44,9 +47,11 @@ pub struct TablePart<'s> {
 impl MovedBuckets {
     /// In a mark's words.
     pub fn words(&self) -> String {
-        let longest = self.fence_ms().map_or(0.0, |(longest, _)| longest);
+        let fence = self.fence_ms();
+        let fence =
+            fence.map_or(String::new(), |(longest, _)| format!(", longest fence {longest:.0} ms"));
         format!(
-            "{} buckets with {} rows moved in {} batches, {:.1} s, longest fence {longest:.0} ms",
+            "{} buckets with {} rows moved in {} batches, {:.1} s{fence}",
             self.buckets,
             self.rows,
             self.fences_ms.len(),
@@ -76,7 +81,9 @@ impl Site {
     /// as they are.
     pub(crate) fn deploy_cluster(&mut self) -> Result<(), DataError> {
         let topology = self.plan.topology.clone();
+        // The servers of the site are no cluster.
         let Some((name, proxy)) = proxy(&topology) else { return Ok(()) };
+        // The study has no data that a cluster could hold.
         let Some(buckets) = self.plan.data.buckets.clone() else { return Ok(()) };
         for server in proxy.to.iter().map(String::as_str).chain([name]) {
             let node =
@@ -93,7 +100,7 @@ impl Site {
         hosts::claim(&self.plan.topology, &self.nodes)?;
         let configs = self.partitions(proxy)?;
         let count = i32::try_from(proxy.buckets).unwrap_or(i32::MAX);
-        let Some(conninfo) = self.address(name) else { return Ok(()) };
+        let conninfo = self.address(name).expect(PROXY_IS_THERE);
         let cluster =
             Cluster::create(&conninfo, &configs, count, &buckets.template.text, shard::KEY)?;
         for (number, config) in (0..).zip(&configs) {
@@ -134,6 +141,7 @@ impl Site {
 
     /// Has the proxy reach its servers as the point says, now that poolers run.
     pub fn route_cluster(&self, point: &TrialPoint) -> Result<(), Error> {
+        // The servers of the point are no cluster.
         let Some((name, proxy)) = proxy(&point.topology) else { return Ok(()) };
         if proxy.through.is_empty() || self.plan.data.buckets.is_none() {
             return Ok(());
@@ -144,7 +152,7 @@ impl Site {
         };
         let routes = proxy.through.iter().map(route);
         let routes = (0..).zip(routes).filter_map(|(number, route)| Some((number, route?)));
-        let Some(conninfo) = self.address(name) else { return Ok(()) };
+        let conninfo = self.address(name).expect(PROXY_IS_THERE);
         let mut cluster = Cluster::open(&conninfo)?;
         Ok(cluster.set_routes(&routes.collect())?)
     }
@@ -189,7 +197,7 @@ impl Site {
         else {
             return Ok(vec![TablePart { node, table: table.to_owned(), conninfo: None }]);
         };
-        let Some(conninfo) = self.address(name) else { return Ok(Vec::new()) };
+        let conninfo = self.address(name).expect(PROXY_IS_THERE);
         let cluster = Cluster::look(&conninfo)?;
         let mut parts = Vec::new();
         for (bucket, owner) in (0..).zip(cluster.owners()) {
@@ -223,7 +231,7 @@ impl Site {
     fn count_rows(&self) -> Result<Option<ClusterAudit>, shard::Error> {
         let Some((name, _)) = proxy(&self.plan.topology) else { return Ok(None) };
         let Some(buckets) = &self.plan.data.buckets else { return Ok(None) };
-        let Some(conninfo) = self.address(name) else { return Ok(None) };
+        let conninfo = self.address(name).expect(PROXY_IS_THERE);
         let mut cluster = Cluster::look(&conninfo)?;
         cluster.audit(&buckets.key).map(Some)
     }
@@ -282,3 +290,18 @@ fn run(client: &mut Client, sql: &str, name: &str) -> Result<(), DataError> {
 
 /// Reads of a study are short.
 const GRACE: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_move_without_a_fence_names_none() {
+        let check = |fences_ms: &[f64], expected: &str| {
+            let moved = MovedBuckets { fences_ms: fences_ms.to_vec(), ..MovedBuckets::default() };
+            assert_eq!(moved.words(), format!("0 buckets with 0 rows moved in {expected}"));
+        };
+        check(&[3.0, 8.0], "2 batches, 0.0 s, longest fence 8 ms");
+        check(&[], "0 batches, 0.0 s");
+    }
+}

@@ -4,8 +4,8 @@ use std::io::sink;
 use std::path::Path;
 
 use import::{ImportSource, ScriptVariables};
-use lab::Server;
 use lab::guest;
+use lab::{Node, Server};
 use load::{LoadControl, StopUrgency};
 use pgbench::Console;
 use pgbench::options::Invocation;
@@ -107,13 +107,14 @@ pub(crate) fn build(
         None => Ok(()),
     };
     let built = built.and_then(|()| match &data.script {
-        // What is on this machine is psql's: a script may copy rows from itself, and has conditions.
-        Some(script) if node.host().is_none() && is_ours(node) => psql(data, script, node, control),
-        Some(script) => {
-            let mut client = node.connect()?;
-            sql::run_script(&node.server, &mut client, script, &data.variables, control)?;
-            Ok(())
-        }
+        Some(script) => match &node.server {
+            // What is on this machine is psql's: a script may copy rows from itself, and has conditions.
+            Server::Node(server) if node.host().is_none() => psql(data, script, server, control),
+            server => {
+                let mut client = node.connect()?;
+                Ok(sql::run_script(server, &mut client, script, &data.variables, control)?)
+            }
+        },
         None => Ok(()),
     });
     let built = built.and_then(|()| match &data.file {
@@ -141,20 +142,31 @@ pub fn load_file(
     let loaded = load(path, seed, node, control).and_then(|()| match analyzes {
         true => {
             let mut client = node.connect()?;
-            // On a server of the user's there are other tables.
             let tables = match node.schema {
                 Some(schema) => guest::tables(&mut client, schema)
                     .map_err(DataError::sql("looking for the tables to vacuum"))?,
                 None => None,
             };
-            let vacuum = format!("VACUUM (ANALYZE) {}", tables.unwrap_or_default());
-            Ok(sql::run_step(&node.server, &mut client, &vacuum, control)?)
+            match vacuum(node.schema, tables.as_deref()) {
+                Some(vacuum) => Ok(sql::run_step(&node.server, &mut client, &vacuum, control)?),
+                None => Ok(()),
+            }
         }
         false => Ok(()),
     });
     match loaded {
         Err(_) if control.urgency() != StopUrgency::None => Err(DataError::Interrupted),
         loaded => loaded,
+    }
+}
+
+/// The statement that gives the planner its statistics. A server of the user's has other tables than those in
+/// the `schema` of the rig's, and where there is none in it, there is nothing to do.
+fn vacuum(schema: Option<&str>, tables: Option<&str>) -> Option<String> {
+    match (schema, tables) {
+        (None, _) => Some("VACUUM (ANALYZE)".to_owned()),
+        (Some(_), Some(tables)) => Some(format!("VACUUM (ANALYZE) {tables}")),
+        (Some(_), None) => None,
     }
 }
 
@@ -183,17 +195,12 @@ fn load(
     Ok(sql::run_script(&node.server, &mut client, &script, &VariableValues::new(), control)?)
 }
 
-fn is_ours(node: &SiteNode) -> bool {
-    matches!(node.server, Server::Node(_))
-}
-
 fn psql(
     data: &TrialData,
     script: &ScriptText,
-    node: &SiteNode,
+    server: &Node,
     control: &LoadControl,
 ) -> Result<(), DataError> {
-    let Server::Node(server) = &node.server else { return Ok(()) };
     let variables: Vec<(String, String)> = data.variables.clone().into_iter().collect();
     let values = ScriptVariables { variables: &variables, seed: None };
     let source = ImportSource::text(&script.name, &script.text)?;
@@ -252,4 +259,20 @@ fn arguments(tables: &PgbenchTables, conninfo: &str) -> Vec<String> {
     }
     arguments.push(conninfo.to_owned());
     arguments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A VACUUM without a table would go through the user's whole database.
+    #[test]
+    fn only_tables_of_the_rigs_are_vacuumed_on_a_server_of_the_users() {
+        let check = |schema, tables, expected: Option<&str>| {
+            assert_eq!(vacuum(schema, tables).as_deref(), expected, "{schema:?} {tables:?}");
+        };
+        check(None, None, Some("VACUUM (ANALYZE)"));
+        check(Some("pgrig"), Some("pgrig.t, pgrig.u"), Some("VACUUM (ANALYZE) pgrig.t, pgrig.u"));
+        check(Some("pgrig"), None, None);
+    }
 }

@@ -74,7 +74,7 @@ impl Error {
             }
             Error::NoSuchNode { known, .. } => Some(format!("there is {}", known.join(", "))),
             Error::NoPlace { nodes } => {
-                let node = nodes.first().map(String::as_str).unwrap_or_default();
+                let node = nodes.first()?;
                 Some(format!("add a line to [place]: {node} = \"HOST\""))
             }
             Error::HostTwice { .. } => Some("a database holds one shard".to_owned()),

@@ -92,11 +92,13 @@ impl SitePlan {
 
     /// True if the data of another site can be copied instead of being built again.
     pub fn has_data_of(&self, other: &SitePlan) -> bool {
+        // A manager makes the data of its servers itself.
         let holder = |plan: &SitePlan| {
-            let node = plan.topology.node(&plan.data.node)?;
+            let node = plan.topology.node(&plan.data.node).filter(|node| node.is_postgres())?;
             Some((node.extensions.clone(), node.disk, node.initdb.clone(), node.bin.clone()))
         };
-        holder(self) == holder(other) && content(&self.data) == content(&other.data)
+        let [own, others] = [holder(self), holder(other)];
+        own.is_some() && own == others && content(&self.data) == content(&other.data)
     }
 
     /// The PostgreSQL servers, in the order of the topology.
@@ -109,6 +111,7 @@ impl SitePlan {
         let points = self.points.iter().map(|index| &study.points[*index]);
         let most =
             points.flat_map(|point| self.servers().map(|node| connections(point, &node.name)));
+        // Nothing connects to a site that no point uses.
         most.max().unwrap_or(0)
     }
 

@@ -24,6 +24,8 @@ pub enum PowerError {
     NotRunning,
     #[error("its disk fails, and it has not ended within {seconds} s")]
     GoesOn { seconds: u64 },
+    #[error("the server tells of no file of that kind whose requests could fail")]
+    NoFiles,
     /// The cut was made all the same: its server is down, and may have lost what it had flushed.
     #[error("nothing was unflushed: the cut had nothing to lose")]
     NothingToLose(Box<TakenCut>),
@@ -91,7 +93,7 @@ pub struct TakenCut {
     seed: u64,
     /// True if a checkpoint was under way; none where the server does not log them.
     pub in_checkpoint: Option<bool>,
-    /// True if the server said PANIC when its disk failed; none where the disk did not fail.
+    /// True if the server said PANIC when its disk failed; none where the disk did not fail, or the log is gone.
     pub has_panicked: Option<bool>,
 }
 
@@ -165,7 +167,7 @@ pub fn fail_disk(
         lab::wait_until(ENDS_WITHIN, || Ok::<_, lab::Error>((!node.is_running()?).then_some(())))?;
     let log = node.log_text();
     let in_checkpoint = is_in_checkpoint(&log);
-    let has_panicked = Some(log[log.rfind(READY).unwrap_or(0)..].contains(PANIC));
+    let has_panicked = has_panicked(&log);
     let cut = node.power_cut(seed, None)?;
     match ended {
         Some(()) => Ok(TakenCut { node: name.to_owned(), cut, seed, in_checkpoint, has_panicked }),
@@ -195,7 +197,7 @@ pub fn fail_requests(
             let asked = format!(
                 "SELECT string_agg(pg_relation_filepath(oid), ' ') FROM pg_class WHERE relkind IN ({kinds})"
             );
-            let said = node.value(&asked)?.unwrap_or_default();
+            let said = node.value(&asked)?.ok_or(PowerError::NoFiles)?;
             said.split_whitespace().map(str::to_owned).collect()
         }
         (Some(ServerFiles::Wal), None) => vec!["pg_wal".to_owned()],
@@ -226,6 +228,13 @@ const PANIC: &str = "PANIC:";
 
 /// A server writes its WAL with every commit, and fails with it.
 const ENDS_WITHIN: Duration = Duration::from_secs(20);
+
+/// True if a server has said PANIC since it was ready. A server that ran has said something, so that an empty log is
+/// one that cannot be read.
+fn has_panicked(log: &str) -> Option<bool> {
+    let since = log.rfind(READY).map_or(log, |at| &log[at..]);
+    (!log.is_empty()).then(|| since.contains(PANIC))
+}
 
 /// True if the log of a server that was killed ends inside a checkpoint; none where it does not say
 /// anything of checkpoints since it was started.
@@ -358,6 +367,17 @@ mod tests {
             Some("PANIC:  could not locate a valid checkpoint record"),
         );
         check("LOG:  starting\n", None);
+    }
+
+    #[test]
+    fn a_server_has_panicked_if_its_log_says_so() {
+        let check = |log: &str, expected| assert_eq!(has_panicked(log), expected, "{log}");
+        let (ready, panic) = ("LOG:  ready to accept connections\n", "PANIC:  could not write\n");
+        check(&format!("{ready}{panic}"), Some(true));
+        check(&format!("{panic}{ready}"), Some(false));
+        check(panic, Some(true));
+        // Nobody knows what a log says that is on the failed disk, or on a host that is lost.
+        check("", None);
     }
 
     #[test]

@@ -195,6 +195,7 @@ impl Site {
         rig: &Path,
     ) -> Result<(), Error> {
         self.links.clear();
+        // A server of the user's has no links of the rig's, and the preflight refuses a point with some.
         let Some(labs) = labs else { return Ok(()) };
         for link in &point.topology.links {
             let ends = SiteLink::ends(link, &point.topology);
@@ -220,6 +221,7 @@ impl Site {
         rig: &Path,
     ) -> Result<(), Error> {
         self.fronts.clear();
+        // The rig puts nothing in front of a server of the user's, and the preflight refuses such a point.
         let Some(labs) = labs else { return Ok(()) };
         for node in &point.topology.nodes {
             let way = |to: &str| self.way(&node.name, to);
@@ -234,8 +236,8 @@ impl Site {
 
     /// A server's settings at a point: the study's, and enough connections where it does not say.
     fn settings(&self, point: &TrialPoint, node: &str) -> lab::Settings {
-        let given = point.topology.node(node).map(|node| node.settings.clone());
-        let mut settings = given.unwrap_or_default();
+        let given = point.topology.node(node).expect("all points of a site have its servers");
+        let mut settings = given.settings.clone();
         if settings.value("max_connections").is_none() {
             let needed = match point.topology.nodes.iter().any(|node| node.follows().is_some()) {
                 // A standby refuses to start with less room than its primary ever had.

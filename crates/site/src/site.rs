@@ -149,7 +149,7 @@ impl Site {
     /// The node that the data are on.
     pub fn data_node(&self) -> &SiteNode {
         let named = self.nodes.iter().find(|node| node.name == self.plan.data.node);
-        named.unwrap_or(&self.nodes[0])
+        named.expect("the node that a study names for its data is a server of the site")
     }
 
     /// The server of that name.

@@ -203,6 +203,7 @@ impl Stations {
     /// Starts all programs: the first of every machine, then the second of every machine, and waits
     /// for each until it is ready; then until every machine is.
     pub(crate) fn start(&self) -> Result<(), Error> {
+        // Without machines there are no programs to start.
         let most = self.all.iter().map(|one| one.machine.processes.len()).max().unwrap_or(0);
         for place in 0..most {
             let started =
@@ -231,6 +232,7 @@ impl Stations {
         let servers: Vec<bool> = self.all.iter().map(|one| one.machine.server.is_some()).collect();
         let primary = self.all.iter().position(|one| Some(one.name.as_str()) == primary);
         let order = stop_order(&servers, primary);
+        // Without machines there are no programs to end.
         let most = self.all.iter().map(|one| one.machine.processes.len()).max().unwrap_or(0);
         for place in (0..most).rev() {
             for index in &order {

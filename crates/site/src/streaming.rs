@@ -36,12 +36,13 @@ impl Site {
     /// Has a standby stream over the point's link to its primary, which runs, or directly where
     /// there is none. One that runs is stopped for it where links come or go.
     pub(crate) fn choose_way(&mut self, index: usize) -> Result<(), Error> {
+        // A primary streams from nobody.
         let Some(upstream) = self.upstream_of(index) else { return Ok(()) };
         let link = self.link_between(&self.nodes[index].name, &self.nodes[upstream].name);
-        let Ok([standby, primary]) = self.nodes.get_disjoint_mut([index, upstream]) else {
-            return Ok(());
-        };
+        let both = self.nodes.get_disjoint_mut([index, upstream]);
+        let [standby, primary] = both.expect(FOLLOWS_ANOTHER);
         let (Some(standby), Some(primary)) = (standby.server.node(), primary.server.node()) else {
+            // A server of the user's streams from where the user has set it to.
             return Ok(());
         };
         if standby.is_running()? {
@@ -93,6 +94,7 @@ impl Site {
                 primary.wait_for_standby(standby, None, STREAMS_WITHIN)?;
                 continue;
             }
+            // A primary whose study does not set the parameter waits for no standby.
             let names = primary.settings().value("synchronous_standby_names").unwrap_or_default();
             let role = role(names, &self.nodes[index].name);
             primary.wait_for_standby(standby, role, STREAMS_WITHIN)?;
@@ -119,6 +121,9 @@ fn role(names: &str, standby: &str) -> Option<&'static str> {
         (Some(_), SyncMethod::First) => "potential",
     })
 }
+
+/// A study in which a node follows itself is refused.
+pub(crate) const FOLLOWS_ANOTHER: &str = "a standby follows another server";
 
 /// A standby that was stopped cleanly streams within milliseconds, unless the machine is very busy.
 pub(crate) const STREAMS_WITHIN: Duration = Duration::from_secs(60);

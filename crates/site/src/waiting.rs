@@ -107,8 +107,8 @@ fn get(url: &str) -> Result<(), String> {
             read => length += read,
         }
     }
-    let line = String::from_utf8_lossy(&head[..length]).into_owned();
-    let line = line.lines().next().unwrap_or_default();
+    let text = String::from_utf8_lossy(&head[..length]);
+    let line = text.lines().next().ok_or_else(|| format!("{url} gives nothing"))?;
     let status = line.split(' ').nth(1).and_then(|status| status.parse::<u16>().ok());
     match status {
         Some(200..=299) => Ok(()),
@@ -141,3 +141,37 @@ fn words(ms: u64) -> String {
 /// Longer than the answer of any server that is there.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_page_is_there_if_its_status_says_so() {
+        let check = |answer: &'static str, expected: Result<(), &str>| {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let url = format!("http://{}/health", listener.local_addr().unwrap());
+            let server = std::thread::spawn(move || {
+                let (mut stream, _) = listener.accept().unwrap();
+                // What is not read would make the end of the connection an error.
+                let mut request = [0; 1024];
+                let mut length = 0;
+                while !request[..length].ends_with(b"\r\n\r\n") {
+                    length += stream.read(&mut request[length..]).unwrap();
+                }
+                stream.write_all(answer.as_bytes()).unwrap();
+            });
+            let said = get(&url).map_err(|why| why.replace(&url, "URL"));
+            server.join().unwrap();
+            assert_eq!(said, expected.map_err(str::to_owned), "{answer}");
+        };
+        check("HTTP/1.0 200 OK\r\n\r\n", Ok(()));
+        check(
+            "HTTP/1.0 503 Service Unavailable\r\n\r\n",
+            Err("URL: HTTP/1.0 503 Service Unavailable"),
+        );
+        check("", Err("URL gives nothing"));
+    }
+}

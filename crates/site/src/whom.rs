@@ -41,18 +41,17 @@ impl Site {
         let mut found: Option<(String, &SiteNode)> = None;
         for node in &self.nodes {
             match node.server.value(TIMELINE) {
-                Ok(Some(timeline)) if timeline.is_empty() => {
-                    said.push(format!(
-                        "{} refuses writes or subscribes to another server",
-                        node.name
-                    ));
-                }
-                Ok(timeline) => {
-                    let timeline = timeline.unwrap_or_default();
-                    if found.as_ref().is_none_or(|(latest, _)| *latest < timeline) {
-                        found = Some((timeline, node));
+                Ok(timeline) => match timeline.filter(|timeline| !timeline.is_empty()) {
+                    Some(timeline) => {
+                        if found.as_ref().is_none_or(|(latest, _)| *latest < timeline) {
+                            found = Some((timeline, node));
+                        }
                     }
-                }
+                    None => {
+                        let name = &node.name;
+                        said.push(format!("{name} refuses writes or subscribes to another server"));
+                    }
+                },
                 Err(error) => said.push(format!("{}: {error}", node.name)),
             }
         }

@@ -47,7 +47,6 @@ mod plan;
 mod published;
 mod table;
 mod twin;
-mod versus;
 
 mod catalogue;
 mod template;

@@ -2,12 +2,13 @@
 
 use std::fmt;
 
-use terms::{OnLoss, WarmUp};
+use terms::{OnLoss, Settings, WarmUp};
 
 use crate::action::Action;
 use crate::catalogue::Metric;
 use crate::check::Check;
 use crate::data::TrialData;
+use crate::initdb::InitdbOption;
 use crate::link::LinkKind;
 use crate::node::TopologyNode;
 use crate::phase::ScenarioPhase;
@@ -117,6 +118,24 @@ fn fits(name: &str, pattern: &str) -> bool {
 }
 
 impl TrialPoint {
+    /// Gives every PostgreSQL server these settings and options of initdb beside its own; the new value of a setting
+    /// wins.
+    pub fn give(&mut self, settings: &Settings, initdb: &[InitdbOption]) {
+        for node in self.topology.nodes.iter_mut().filter(|node| node.is_postgres()) {
+            node.settings.extend(settings.iter());
+            node.initdb.extend(initdb.iter().cloned());
+        }
+    }
+
+    /// Gives every PostgreSQL server these settings and options of initdb where it has none of its own.
+    pub fn give_base(&mut self, settings: &Settings, initdb: &[InitdbOption]) {
+        for node in self.topology.nodes.iter_mut().filter(|node| node.is_postgres()) {
+            let own = std::mem::replace(&mut node.settings, settings.clone());
+            node.settings.extend(own);
+            node.initdb.splice(..0, initdb.iter().cloned());
+        }
+    }
+
     /// Clients of all its workloads.
     pub fn clients(&self) -> u32 {
         self.workloads.iter().map(|workload| workload.clients).sum()

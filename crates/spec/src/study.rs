@@ -145,6 +145,44 @@ impl Study {
         self.is_seed_given = true;
         self
     }
+
+    /// The study of two of its points, each as the variant that has the name of its side. Its own claims,
+    /// tables and answer are left out.
+    #[must_use]
+    pub fn versus(&self, points: [usize; 2], sides: [&str; 2]) -> Study {
+        let side = |side: usize| {
+            let mut point = self.points[points[side]].clone();
+            sides[side].clone_into(&mut point.name.variant);
+            point
+        };
+        let named = |name: &str| NamedItem { name: name.to_owned(), says: String::new() };
+        Study {
+            points: vec![side(0), side(1)],
+            variants: sides.map(named).into(),
+            claims: Vec::new(),
+            expected: Vec::new(),
+            tables: Vec::new(),
+            published: Vec::new(),
+            answer: None,
+            twin: None,
+            ..self.clone()
+        }
+    }
+
+    /// The same study with the claims of a text, in the place of its own.
+    ///
+    /// # Errors
+    /// Everything that is wrong with them.
+    pub fn with_claims(self, text: &str) -> Result<Study, Vec<StudyProblem>> {
+        let problems = Problems::of(StudyFolder::STUDY);
+        let table = value::parse(text, &problems);
+        let fields = Fields::new("claims", &table, 0..0, &problems);
+        let StudyStatements { claims, .. } =
+            claims(&fields, text, self.profile, &self.points, false);
+        fields.finish();
+        let found = problems.into_sorted();
+        if found.is_empty() { Ok(Study { claims, ..self }) } else { Err(found) }
+    }
 }
 
 fn read(

@@ -2,8 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::change::PROOF_POLL;
-use super::{Guard, GuardedPrimary, check_for_managers};
+use super::{Guard, GuardedPrimary, PROOF_POLL, check_for_managers};
 use crate::asked::RequestedSetting;
 use crate::error::Error;
 use crate::event::{GuardEvent, called};

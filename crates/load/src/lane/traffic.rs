@@ -1,12 +1,19 @@
-//! Traffic through the sockets of a lane: waiting for events, receiving, sending.
+//! Traffic through the sockets of a lane: waiting for events, receiving, sending; by a system call for each socket, or by
+//! io_uring, one for all.
+//!
+//! A connection is handed over to the ring once it is made, and is then watched by epoll only while
+//! its socket takes no more bytes. Everything else (connecting, TLS, a connection for each
+//! transaction, the lane's wake-up call) stays with epoll, whose descriptor the ring watches.
 
-use std::time::Duration;
+use std::{io, ops::Range, time::Duration};
 
 use os::events;
+use os::ring::{ArrivedKind, IoRing, RingArrival, RingSend, ShortSend};
+use record::SocketIo;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
 
-use super::{Lane, Link};
+use super::{Lane, Link, thread_cpu_ns};
 use crate::{lane_history::LaneHistory, ledger::LaneLedger, report::Report};
 use server::dial::{ReadResult, SendProgress, without_errno};
 
@@ -26,6 +33,67 @@ const WRITABLE: EventFlags = EventFlags::OUT.union(EventFlags::ET);
 const HUNG_UP: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
 
 const READABLE: EventFlags = EventFlags::IN.union(HUNG_UP);
+
+/// Every so many turns, the CPU time of one is taken.
+const SAMPLED_EVERY: u32 = 64;
+
+/// A ring and what belongs to it.
+pub(crate) struct Port {
+    ring: IoRing,
+    /// Distinguishes a session's connection from its earlier ones, whose last arrivals may be late.
+    epochs: Vec<u32>,
+    /// Connections to be watched in the next turn, and whether it is the first time.
+    unwatched: Vec<(usize, bool)>,
+    sends: Vec<RingSend>,
+    /// The session of each send.
+    owners: Vec<usize>,
+    /// The buffers that the lane's output does not fill in this turn.
+    spare: (Vec<u8>, Vec<(usize, Range<usize>)>),
+    /// The last turn in which each session sent.
+    sent_in: Vec<u32>,
+    turn: u32,
+    /// CPU time of one send or receive, as last sampled.
+    each_ns: u64,
+}
+
+impl Port {
+    fn new(sessions: usize) -> io::Result<Port> {
+        Ok(Port {
+            ring: IoRing::new(sessions as u32)?,
+            epochs: vec![0; sessions],
+            unwatched: Vec::new(),
+            sends: Vec::new(),
+            owners: Vec::new(),
+            spare: Default::default(),
+            sent_in: vec![0; sessions],
+            turn: 0,
+            each_ns: 0,
+        })
+    }
+
+    fn tag(&self, index: usize) -> u64 {
+        u64::from(self.epochs[index] & 0x3fff_ffff) << 32 | index as u64
+    }
+
+    fn begin_turn(&mut self) {
+        self.turn = self.turn.wrapping_add(1);
+        self.sends.clear();
+        self.owners.clear();
+    }
+
+    fn turn(&mut self, out: &[u8], timeout: Duration) -> io::Result<()> {
+        if !self.turn.is_multiple_of(SAMPLED_EVERY) {
+            return self.ring.turn(out, &self.sends, timeout);
+        }
+        let before = thread_cpu_ns();
+        self.ring.turn(out, &self.sends, timeout)?;
+        let done = self.sends.len() + self.ring.arrivals();
+        if let Some(each) = (thread_cpu_ns() - before).checked_div(done as u64) {
+            self.each_ns = each;
+        }
+        Ok(())
+    }
+}
 
 impl Lane<'_> {
     /// Waits for events until `deadline`, and handles them.
@@ -214,6 +282,7 @@ impl Lane<'_> {
         let (Link::Live(socket) | Link::Closing(socket, _) | Link::Dialing(_, Some(socket))) =
             &self.slots[index].link
         else {
+            // A session without a socket has nothing that could be watched.
             return;
         };
         let data = epoll::EventData::new_u64(index as u64);
@@ -227,6 +296,176 @@ impl Lane<'_> {
         };
         if let Err(error) = changed {
             self.broke(index, &error);
+        }
+    }
+
+    /// Hands all connections over to a ring, if the plan wants one and the kernel permits it.
+    pub(crate) fn open_port(&mut self) {
+        if self.plan.io_uring {
+            self.port = Port::new(self.slots.len()).map(Box::new).ok();
+        }
+        (0..self.slots.len()).for_each(|index| self.hand_over(index));
+    }
+
+    /// Lets the ring receive from a connection that is made.
+    pub(crate) fn hand_over(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        // A session with a connection for each transaction has none yet.
+        let Link::Live(socket) = &mut slot.link else { return };
+        let is_simple =
+            socket.tls().is_none() && !self.programs[slot.session.workload].connect_each;
+        let port = self.port.as_mut().filter(|_| is_simple);
+        let port = port.filter(|_| epoll::delete(&self.epoll, socket.fd()).is_ok());
+        let io = if port.is_some() { SocketIo::IoUring } else { SocketIo::Epoll };
+        self.io = Some(self.io.map_or(io, |other| other.and(io)));
+        // The connection stays with epoll.
+        let Some(port) = port else { return };
+        socket.give_to_ring();
+        port.epochs[index] = port.epochs[index].wrapping_add(1);
+        port.unwatched.push((index, true));
+        if socket.has_unsent() {
+            self.watch(index, LIVE | EventFlags::OUT);
+        }
+    }
+
+    /// Sends what sessions have written, waits until `deadline`, and handles what has arrived.
+    pub(super) fn ring_turn(&mut self, deadline: u64) {
+        self.write_notes();
+        // A ring that failed was given up, and the load ends.
+        let Some(mut port) = self.port.take() else { return };
+        // What arrives is answered into the other buffers, and is sent in the next turn.
+        let (out, unsent) = std::mem::take(&mut port.spare);
+        let mut out = std::mem::replace(&mut self.out, out);
+        let mut unsent = std::mem::replace(&mut self.unsent, unsent);
+        port.begin_turn();
+        let mut late = Vec::new();
+        for (index, range) in unsent.drain(..) {
+            let ring_sends = match &self.slots[index].link {
+                // What follows a send that may be short has to wait for it.
+                Link::Live(socket) | Link::Closing(socket, _) => {
+                    socket.is_in_ring() && !socket.has_unsent() && port.sent_in[index] != port.turn
+                }
+                _ => false,
+            };
+            if ring_sends {
+                port.sent_in[index] = port.turn;
+                port.sends.push(RingSend { file: index as u32, range });
+                port.owners.push(index);
+            } else {
+                late.push((index, range));
+            }
+        }
+        let entered = self.now();
+        let timeout = match late.is_empty() {
+            true => deadline.saturating_sub(entered).min(1_000_000_000),
+            false => 0,
+        };
+        let turned = self
+            .watch_connections(&mut port)
+            .and_then(|()| port.turn(&out, Duration::from_nanos(timeout)));
+        if let Err(error) = turned {
+            // The ring is given up, and with it the load.
+            let why = format!("could not send and receive by io_uring: {error}");
+            (self.report)(Report::Lost(why.into()));
+            return;
+        }
+        let mut arrivals = port.ring.take_arrivals();
+        // What has arrived was received one after another since the thread woke.
+        let received_ns = arrivals.len() as u64 * port.each_ns;
+        let woke = self.now().saturating_sub(received_ns).max(entered);
+        let shorts = port.ring.take_short();
+        let is_ready = port.ring.take_ready();
+        self.port = Some(port);
+        if is_ready {
+            self.take_events(0);
+        }
+        for arrival in arrivals.drain(..) {
+            self.arrived(arrival, woke);
+        }
+        for short in shorts {
+            self.sent_short(&out, short);
+        }
+        for (index, range) in late {
+            self.send(index, &out[range]);
+        }
+        if let Some(port) = &mut self.port {
+            port.ring.reuse(arrivals);
+            out.clear();
+            port.spare = (out, unsent);
+        }
+    }
+
+    fn watch_connections(&mut self, port: &mut Port) -> io::Result<()> {
+        port.ring.watch_ready(&self.epoll)?;
+        for (index, is_first) in std::mem::take(&mut port.unwatched) {
+            let tag = port.tag(index);
+            match &self.slots[index].link {
+                Link::Live(socket) | Link::Closing(socket, _) if socket.is_in_ring() => {
+                    match is_first {
+                        true => port.ring.watch(index as u32, socket.fd(), tag)?,
+                        false => port.ring.watch_again(index as u32, tag)?,
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn arrived(&mut self, arrival: RingArrival, woke: u64) {
+        // What arrived by a ring that was given up is not read, because the load ends.
+        let Some(port) = &mut self.port else { return };
+        let index = (arrival.tag & 0xffff_ffff) as usize;
+        let is_current = port.tag(index) == arrival.tag;
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let closed = match arrival.what {
+            ArrivedKind::Bytes(piece) => {
+                buffer.clear();
+                buffer.extend_from_slice(port.ring.bytes(&piece));
+                port.ring.give_back(piece);
+                None
+            }
+            ArrivedKind::Interrupted => {
+                buffer.clear();
+                None
+            }
+            ArrivedKind::Closed => Some(None),
+            ArrivedKind::Failed(error) => Some(Some(error.to_string())),
+        };
+        if is_current && arrival.is_last && closed.is_none() {
+            port.unwatched.push((index, false));
+        }
+        match (&self.slots[index].link, closed) {
+            _ if !is_current => {}
+            (Link::Live(_), None) if !self.slots[index].finished && !buffer.is_empty() => {
+                self.hear(index, woke, &buffer);
+            }
+            (Link::Live(_), Some(why)) => self.lost(index, why.as_deref().map(without_errno)),
+            (Link::Closing(..), Some(_)) => self.closing_event(index),
+            _ => {}
+        }
+        self.buffer = buffer;
+    }
+
+    /// Keeps what a socket did not take until it is writable.
+    fn sent_short(&mut self, out: &[u8], ShortSend { send, sent }: ShortSend) {
+        // What a ring that was given up did not send stays unsent, because the load ends.
+        let Some(port) = &self.port else { return };
+        let (index, bytes) = (port.owners[send], &out[port.sends[send].range.clone()]);
+        let (Link::Live(socket) | Link::Closing(socket, _)) = &mut self.slots[index].link else {
+            // The connection was lost in the same turn, and with it what was to be sent.
+            return;
+        };
+        match sent {
+            Ok(sent) => {
+                socket.keep(&bytes[sent..]);
+                self.watch(index, LIVE | EventFlags::OUT);
+            }
+            Err(error) => {
+                // What the server said before it hung up is still there to be read.
+                self.read(index, self.now(), true);
+                self.broke(index, &error);
+            }
         }
     }
 }

@@ -105,6 +105,7 @@ impl Session {
 
     /// A transaction begins: numbers it, and notes that it is intended.
     pub(crate) fn intend(&mut self, cx: &mut LaneContext<'_>, now: u64) {
+        // The client keeps neither a ledger nor a history.
         let Some(account) = &mut self.account else { return };
         let script = &cx.program.scripts[self.script];
         let chained = account.chained.as_mut().filter(|_| script.is_numbered);
@@ -130,6 +131,7 @@ impl Session {
     /// The current command is about to be sent.
     pub(super) fn account_for_command(&mut self, cx: &LaneContext<'_>, template: &SqlTemplate) {
         let is_noted = !self.notes(cx).is_empty();
+        // The script of the transaction has nothing for the ledger or the history.
         let Some(open) = self.open_transaction() else { return };
         let is_numbered = cx.program.ledger.is_some_and(|it| template.slots().contains(&it.seq));
         open.is_marked |= is_noted || is_numbered;
@@ -162,6 +164,7 @@ impl Session {
         if let Some(writes) = self.writes() {
             writes.complete(tag);
         }
+        // The result belongs to no transaction that a ledger or a history tells of.
         let Some(open) = self.open_transaction() else { return };
         open.last = Last::Other;
         match tag {
@@ -197,6 +200,7 @@ impl Session {
         }
         // A later part of a pipeline may have been sent.
         let is_all = self.reply.awaiting <= 1 && self.pipeline == Pipeline::Off;
+        // The answer belongs to no transaction that a ledger or a history tells of.
         let Some(open) = self.open_transaction() else { return };
         match open.last {
             _ if has_failed => {}
@@ -221,6 +225,7 @@ impl Session {
 
     /// A notice: it may be the one that says that a commit no longer waits for its standby.
     pub(crate) fn account_for_notice(&mut self, notice: &ErrorResponse<'_>) {
+        // The notice belongs to no transaction that a ledger or a history tells of.
         let Some(open) = self.open_transaction() else { return };
         // The message may be translated; the name of the function that says it is not.
         open.is_alone |= notice.field(b'R') == Some(b"SyncRepWaitForLSN");
@@ -236,6 +241,7 @@ impl Session {
 
     /// The transaction has ended as pgbench counts it.
     pub(crate) fn note_end(&mut self, cx: &mut LaneContext<'_>, now: u64, ending: Ending) {
+        // No ledger and no history waits for the end of this transaction.
         let Some(open) = self.open_transaction().copied() else { return };
         let told = match (ending, open.may_be_there()) {
             // The script has committed one part and not another one.
@@ -282,6 +288,7 @@ impl Session {
     /// sent, it has failed.
     pub(crate) fn note_unfinished(&mut self, cx: &mut LaneContext<'_>, now: u64) {
         let may_commit = self.owes_a_commit(cx);
+        // The client was between two transactions, or nothing tells of this one.
         let Some(open) = self.open_transaction().copied() else { return };
         let what = match open.may_be_there() || may_commit {
             true => LedgerKnowledge::Unknown,
@@ -294,6 +301,7 @@ impl Session {
     /// that only a block without a COMMIT is known to have failed.
     pub(crate) fn note_given_up(&mut self, cx: &mut LaneContext<'_>, now: u64) {
         let has_failed = self.block != Block::Outside && !self.owes_a_commit(cx);
+        // The client was between two transactions, or nothing tells of this one.
         let Some(open) = self.open_transaction().copied() else { return };
         let what = match has_failed && !open.may_be_there() {
             true => LedgerKnowledge::Failed(open.sqlstate),
@@ -335,7 +343,8 @@ impl Session {
         told: LedgerKnowledge,
     ) {
         let wrote = self.wrote(cx, &what);
-        let Some(account) = &mut self.account else { return };
+        let account =
+            self.account.as_mut().expect("a transaction that is closed was in an account");
         let is_numbered = account.open.take().is_some_and(|open| open.is_numbered);
         if let (true, Some(chained)) = (is_numbered, &mut account.chained) {
             match what {

@@ -121,7 +121,9 @@ impl Session {
     pub(super) fn begin_in_diary(&mut self, cx: &mut LaneContext<'_>, now: u64) {
         let (id, group) = (self.id, self.workload as u32);
         let has_notes = !cx.program.scripts[self.script].notes.is_empty();
+        // The script says nothing that a history could tell.
         let (true, Some(slots)) = (has_notes, cx.program.history) else { return };
+        // The load keeps no history.
         let (Some(diary), Some(history)) = (self.diary(), &mut cx.history) else { return };
         if !std::mem::replace(&mut diary.is_told, true) {
             let backend = diary.backend;
@@ -146,6 +148,7 @@ impl Session {
         outcome: TransactionOutcome,
     ) {
         let id = self.id;
+        // The load keeps no history.
         let Some(diary) = self.diary() else { return };
         if std::mem::take(&mut diary.is_open)
             && let Some(history) = &mut cx.history
@@ -238,12 +241,15 @@ impl Session {
         row: Option<&[u8]>,
     ) -> Result<(), String> {
         let id = self.id;
+        // What the command reads does not belong to the history.
         let Some(note) = self.notes(cx).iter().find(|note| note.is_read()) else { return Ok(()) };
         match *note {
             HistoryNote::List { key } | HistoryNote::Accounts { total: key } => {
                 let key = self.operand(cx, key)?;
+                // The load keeps no history.
                 let Some(history) = &mut cx.history else { return Ok(()) };
                 history.elements.clear();
+                // Where nothing was written there is no row, or NULL: the client has read an empty list.
                 list_of(row.unwrap_or_default(), &mut history.elements)
                     .map_err(|error| error.to_string())?;
                 history.note_elements(|recorder, out, elements| match note {
@@ -261,6 +267,7 @@ impl Session {
                     number.ok_or_else(|| not(text))
                 };
                 let value: Option<i64> = row.map(integer).transpose()?;
+                // The load keeps no history.
                 let Some(history) = &mut cx.history else { return Ok(()) };
                 history.note(|recorder, out| recorder.has_read(out, id, key, value));
             }

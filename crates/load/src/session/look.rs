@@ -92,6 +92,7 @@ impl Session {
         }
         let Some(looks) = self.looks().filter(|looks| !looks.is_refused && looks.open.is_none())
         else {
+            // The server refuses looks, or has not answered the last one yet.
             return;
         };
         let is_asked = match (looks.is_pooled, is_in_block) {
@@ -172,6 +173,7 @@ impl Session {
         is_pooled: bool,
         is_in_block: bool,
     ) {
+        // Only a client with a ledger sends looks.
         let Some(looks) = self.looks() else { return };
         looks.is_pooled = Some(is_pooled);
         let Some(giver) = row.giver else {

@@ -95,6 +95,7 @@ impl Session {
         let mut later = commands.skip(self.command);
         let is_sent =
             |kind: &CommandKind| matches!(kind, CommandKind::Sql { .. } | CommandKind::EndPipeline);
+        // Behind the last command the client begins a script again.
         later.find(|(_, command)| is_sent(&command.kind)).map_or(0, |(at, _)| at)
     }
 }

@@ -253,6 +253,7 @@ impl Session {
 
     /// A statement of the transaction is complete, with this tag.
     fn note_work(&self, cx: &mut LaneContext<'_>, tag: &[u8]) {
+        // The plan does not ask what the statements do.
         let Some(log) = &mut cx.tally.totals[self.workload].work else { return };
         // What the rig sends by itself, such as a rollback, is no statement of the script.
         if self.state == SessionState::Awaiting {
@@ -406,6 +407,7 @@ impl Session {
     /// Stores the result that is complete, where the command keeps every one; where it keeps the
     /// last one, it is not known yet whether this is it.
     fn keep_result(&mut self, cx: &mut LaneContext<'_>) -> Result<(), Wait> {
+        // The script does not use what the command returns.
         let Some(mut captured) = self.reply.captured.take() else { return Ok(()) };
         if let Some(ResultUse::Aset { .. }) = self.capture(cx) {
             if captured.rows > 0 {
@@ -454,6 +456,7 @@ impl Session {
 
     /// Counts a result that is not what `\expect` says.
     fn check_result(&mut self, cx: &mut LaneContext<'_>, captured: &Captured) {
+        // The script does not say which result it expects.
         let Some(ResultUse::Expect(expected)) = self.capture(cx) else { return };
         let value = captured.last.first().map(|value| value.as_deref());
         if let Err(why) = expected.check(&self.variables, captured.count, value) {
@@ -462,6 +465,7 @@ impl Session {
     }
 
     fn store(&mut self, cx: &mut LaneContext<'_>, captured: &Captured) -> Result<(), Wait> {
+        // The script names no variable for the result.
         let Some(capture) = self.capture(cx) else { return Ok(()) };
         for (column, value) in captured.columns.iter().zip(&captured.last) {
             let name = capture.variable(column);

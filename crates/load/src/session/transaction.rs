@@ -86,9 +86,9 @@ impl Session {
             let text = String::from_utf8_lossy(&ran.complaint);
             cx.say(MessageLevel::Script, terms::visible(text.trim_end()).into_owned());
         }
-        let Some(command) = program.scripts[self.script].script.commands.get(self.command) else {
-            return Ok(());
-        };
+        let commands = &program.scripts[self.script].script.commands;
+        let command =
+            commands.get(self.command).expect("a client sleeps in a command of its script");
         match &command.kind {
             CommandKind::SetShell { command: shell, .. } if !ran.is_started => {
                 return Err(shell.not_launched().to_string());

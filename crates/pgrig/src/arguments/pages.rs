@@ -95,7 +95,10 @@ fn fault(words: &[String]) -> Option<String> {
         {
             None
         }
-        _ => Some(error.to_string().lines().next().unwrap_or_default().to_owned()),
+        _ => {
+            let text = error.to_string();
+            Some(text.lines().next().expect("clap says what it refuses").to_owned())
+        }
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) fn bisect(arguments: &BisectArguments) -> Result<ProgramExit, Complai
     terminal::narrate(format_args!(
         "  commits         {between} between {} and {}",
         state.commits[0].words(),
-        state.commits.last().map(bisect::Commit::words).unwrap_or_default()
+        state.commits.last().expect("a bisection is between two commits").words()
     ));
     let control = console::interrupted(lab::end_labs);
     let live = Live::new();
@@ -204,6 +204,7 @@ fn said(step: &ComparisonStep) -> &'static str {
 fn ratio(step: &ComparisonStep) -> String {
     let ratio = step.ratio.map(|[value, low, high]| format!("  {value:.3}× [{low:.3}, {high:.3}]"));
     let why = step.why.as_ref().map(|why| format!(": {why}"));
+    // A step that was skipped has no ratio, and one that was not needs no reason.
     ratio.unwrap_or_default() + &why.unwrap_or_default()
 }
 
@@ -229,6 +230,7 @@ fn write_page(state: &BisectionState, directory: &Path) -> Result<PathBuf, Compl
         verdict: said(step).to_owned(),
         ratio: step.ratio.filter(|_| step.kind != StepKind::Identical),
         seconds: step.seconds,
+        // A commit that was skipped was not compared, and its cell stays empty.
         record: step.record.clone().unwrap_or_default(),
     });
     let steps: Vec<BisectedStep> = steps.collect();

@@ -63,6 +63,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<ProgramExit, Complaint
     };
     let trials = study.trials(arguments.only.as_deref());
     if trials.is_empty() {
+        // Every name fits an empty pattern.
         let pattern = arguments.only.clone().unwrap_or_default();
         let points = study.points.iter().map(|point| point.name.to_string());
         return Err(study::Error::NothingFits { pattern, points: points.collect() }.into());
@@ -92,8 +93,10 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<ProgramExit, Complaint
         return Err(study::Error::DoesNotFit(Box::new(preflight)).into());
     }
     let hosts = arguments.hosts.as_ref();
+    // Servers on this machine need no inventory.
     let hosts = hosts.map(|file| format!(" --hosts {}", file.display())).unwrap_or_default();
     let pg_bin = arguments.pg_bin.as_ref();
+    // Without the option a run finds the programs of PostgreSQL as this check has.
     let pg_bin = pg_bin.map(|folder| format!(" --pg-bin {}", folder.display())).unwrap_or_default();
     let only = arguments.only.iter().map(|pattern| format!(" --only '{pattern}'"));
     let set = set::all(&arguments.set).into_iter();
@@ -174,7 +177,8 @@ fn json(
 
 fn plan(study: &Study, planned: &BTreeSet<usize>, preflight: &Preflight) {
     let points = || study.points.iter().enumerate().filter(|(index, _)| planned.contains(index));
-    let rounds = points().map(|(_, point)| point.rounds).max().unwrap_or(0);
+    let rounds = points().map(|(_, point)| point.rounds).max();
+    let rounds = rounds.expect("a plan without a trial was refused");
     terminal::result(format_args!(
         "{}: {}",
         styled(STRONG, format_args!("{}, profile {}", study.name, study.profile)),
@@ -188,7 +192,8 @@ fn plan(study: &Study, planned: &BTreeSet<usize>, preflight: &Preflight) {
         duration(preflight.estimate.trials_s)
     ));
     terminal::result("");
-    let width = points().map(|(_, point)| point.name.to_string().len()).max().unwrap_or(0);
+    let width = points().map(|(_, point)| point.name.to_string().len()).max();
+    let width = width.expect("a plan without a trial was refused");
     for (index, point) in points() {
         let load_s = point.load_ms_max() as f64 / 1e3;
         let clients = grouped(u64::from(point.clients()));

@@ -239,6 +239,7 @@ fn common(arguments: &CompareArguments) -> Result<ComparisonOptions, Complaint> 
     Ok(ComparisonOptions {
         time_shares: covered(arguments)?.into_iter().filter_map(share).collect(),
         name: arguments.name.clone(),
+        // Without a gate no figure decides.
         decides: arguments.gate.clone().map(|figures| figures.0).unwrap_or_default(),
         is_self: arguments.is_self,
         fail_on: arguments.gate.as_ref().map(|_| arguments.fail_on.into()),

@@ -74,7 +74,8 @@ fn print_conditions(conditions: &[RunCondition]) {
     }
     terminal::result("");
     terminal::result(styled(UNSURE, "The runs differ in more than time:"));
-    let width = conditions.iter().map(|one| one.what.chars().count()).max().unwrap_or(0);
+    let width = conditions.iter().map(|one| one.what.chars().count()).max();
+    let width = width.expect("runs under the same conditions were told above");
     for RunCondition { what, before, after, points } in conditions {
         let place = match points.as_slice() {
             [] => String::new(),
@@ -85,10 +86,13 @@ fn print_conditions(conditions: &[RunCondition]) {
     }
 }
 
+const HAS_DIFFERENCES: &str = "runs that have nothing in common were refused";
+
 fn print_table(differences: &[MetricDifference]) {
     let points = differences.iter().map(|one| one.point.chars().count());
-    let point_width = points.max().unwrap_or(0);
-    let metric_width = differences.iter().map(|one| one.metric.name.len()).max().unwrap_or(0);
+    let point_width = points.max().expect(HAS_DIFFERENCES);
+    let metrics = differences.iter().map(|one| one.metric.name.len());
+    let metric_width = metrics.max().expect(HAS_DIFFERENCES);
     terminal::result(styled(
         FAINT,
         format_args!(

@@ -76,10 +76,10 @@ fn nothing(
     what: &str,
     known: impl Iterator<Item = &'static str>,
 ) -> Complaint {
-    let word = arguments.word.clone().unwrap_or_default();
+    let word = arguments.word.as_deref().expect("everything fits where no word is given");
     let known: Vec<&str> = known.collect();
     Complaint::new(format!("no {what} has \"{word}\" in its name or its definition"))
-        .hinted(spec::nearest(&word, &known))
+        .hinted(spec::nearest(word, &known))
 }
 
 fn of_metric(metric: &Metric) -> Value {

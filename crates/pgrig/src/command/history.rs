@@ -36,14 +36,19 @@ pub(crate) fn history(arguments: &HistoryArguments) -> Result<ProgramExit, Compl
         }
         HistoryCommand::Otava { only, directory } => {
             let series = History::open(file)?.series(only.as_deref())?;
+            let tests = otava::tests(&series);
+            let Some(first) = tests.first() else {
+                let what = format!("{} has no whole result of these figures", file.display());
+                let hint = "add a run that went to its end, in another profile than smoke";
+                return Err(Complaint::new(what).hinted(Some(hint)));
+            };
             std::fs::create_dir_all(directory).map_err(|error| failed(directory, &error))?;
             for (name, text) in otava::files(&series) {
                 put(&directory.join(name), &text)?;
             }
             let place = directory.display();
             terminal::result(format_args!("{place}/otava.yaml"));
-            let first = otava::tests(&series).first().map(|test| test.name.clone());
-            let test = first.unwrap_or_default();
+            let test = &first.name;
             terminal::narrate(format_args!(
                 "  analyse it: cd {place} && otava analyze {test} --config-file otava.yaml"
             ));

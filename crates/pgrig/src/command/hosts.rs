@@ -62,6 +62,7 @@ pub(crate) fn check(path: &Path, arguments: &CheckArguments) -> Result<Reached, 
             json: json!({ "hosts": [], "troubles": [] }),
         });
     }
+    // An inventory without hosts has no line to align.
     let width = inventory.hosts.iter().map(|host| host.name.len()).max().unwrap_or(0);
     for (entry, reached) in inventory.hosts.iter().zip(reached) {
         let reached = reached.and_then(|host| {

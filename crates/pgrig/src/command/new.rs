@@ -16,6 +16,7 @@ use console::terminal;
 /// directory.
 pub(crate) fn new(arguments: &NewArguments) -> Result<ProgramExit, Complaint> {
     let directory: &Path = &arguments.directory;
+    // The folders `.` and `..` have no name, and no file of a study contains it.
     let name = directory.file_name().unwrap_or_default().to_string_lossy();
     let folder = match &arguments.from {
         Some(study) => copied(studies::find(study)?)?,

@@ -22,6 +22,7 @@ pub(crate) fn studies(arguments: &StudiesArguments) -> Result<ProgramExit, Compl
         terminal::json(&json!(all));
         return Ok(ProgramExit::Done);
     }
+    // Without studies there is no line to align.
     let width = shipped.iter().map(|folder| folder.name.len()).max().unwrap_or(0);
     for folder in shipped {
         let place = folder.name.clone();

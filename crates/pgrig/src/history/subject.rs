@@ -24,7 +24,8 @@ pub(crate) fn of_record(header: &RecordHeader) -> ResultSubject {
 fn of_comparison(comparison: &Comparison) -> ResultSubject {
     // What was built from is what changes over time; where it lies then changes as well. So do minor versions.
     let side = |side: &ComparisonSide| {
-        let major = side.version.split(['.', ' ']).next().unwrap_or_default();
+        let major = side.version.split(['.', ' ']).next();
+        let major = major.expect("even an empty version is one piece");
         let bin = side.bin.as_ref().filter(|_| side.source.is_none());
         let ComparisonSide { variant, server, settings, initdb, sql, .. } = side;
         json!([variant, major, bin, server, settings, initdb, sql])
@@ -67,20 +68,28 @@ pub(crate) fn of_bench(path: &Path) -> Result<BenchResult, Complaint> {
     let Some(document) = documents(&text).find(|one| one["format"] == "pgrig bench") else {
         return Err(bad("it has no result of pgrig bench".to_owned()));
     };
+    bench_result(&document).map_err(bad)
+}
+
+/// What a document of `pgrig bench --json` says, or why it is none.
+fn bench_result(document: &Value) -> Result<BenchResult, String> {
     if document["version"] != 1 {
-        return Err(bad(format!("it has version {}, and this pgrig reads 1", document["version"])));
+        return Err(format!("it has version {}, and this pgrig reads 1", document["version"]));
     }
     let began = document["began_unix_us"].as_i64();
     let began = began.and_then(|us| jiff::Timestamp::from_microsecond(us).ok());
-    let began = began.ok_or_else(|| bad("began_unix_us is no time".to_owned()))?;
-    let scripts: Vec<Value> = document["scripts"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|script| json!([script["name"], script["weight"]]))
-        .collect();
-    let named = |script: &Value| script[0].as_str().unwrap_or_default().to_owned();
-    let load = scripts.iter().map(named).collect::<Vec<_>>().join(", ");
+    let began = began.ok_or("began_unix_us is no time")?;
+    let scripts = document["scripts"].as_array().filter(|scripts| !scripts.is_empty());
+    let scripts =
+        scripts.ok_or("scripts is no list of scripts, so that nothing says what was run")?;
+    let named = |(at, script): (usize, &Value)| {
+        let name = script["name"].as_str().map(str::to_owned);
+        name.ok_or_else(|| format!("scripts[{at}] has no name"))
+    };
+    let names: Vec<String> = scripts.iter().enumerate().map(named).collect::<Result<_, _>>()?;
+    let load = names.join(", ");
+    let weighted = |script: &Value| json!([script["name"], script["weight"]]);
+    let scripts: Vec<Value> = scripts.iter().map(weighted).collect();
     let options = &document["options"];
     let key = json!(["bench", scripts, document["scale"], document["partitions"], options]);
     let clients = &options["clients"];
@@ -149,6 +158,26 @@ mod tests {
         check("srun: job 7 queued\n{\n \"format\": \"pgrig bench\"\n}\nsrun: done {\n", 1);
         check("{\n broken\n{\"format\": \"pgrig bench\"}", 1);
         check("nothing", 0);
+    }
+
+    #[test]
+    fn a_result_says_what_was_run() {
+        let check = |scripts: Value, expected: Result<&str, &str>| {
+            let document = json!({
+                "format": "pgrig bench", "version": 1, "began_unix_us": 0, "scripts": scripts,
+                "pgbench_way": { "tps": 5.0 },
+            });
+            let found = bench_result(&document);
+            let found = found.map(|found| found.results.figures[0].benchmark.clone());
+            let expected = expected.map(str::to_owned).map_err(str::to_owned);
+            assert_eq!(found, expected, "{scripts}");
+        };
+        check(json!([{ "name": "select only", "weight": 1 }]), Ok("select only"));
+        check(json!([{ "name": "a" }, { "name": "b" }]), Ok("a, b"));
+        check(json!([{ "name": "a" }, { "weight": 1 }]), Err("scripts[1] has no name"));
+        let nothing = "scripts is no list of scripts, so that nothing says what was run";
+        check(json!([]), Err(nothing));
+        check(Value::Null, Err(nothing));
     }
 
     #[test]

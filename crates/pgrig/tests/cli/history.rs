@@ -117,6 +117,13 @@ fn a_history_is_shown_drawn_and_exported() {
     let said = desk.pgrig(&["history", "show", "--only", "latency"]).ended(1);
     assert!(said.err.contains("compare, B ÷ A: p99"), "{}", said.err);
 
+    // Only what ran to its end tells of a change.
+    let begun = lines.lines().next().unwrap().replacen('{', r#"{"mark":"interrupted","#, 1);
+    std::fs::write(desk.path("begun.jsonl"), begun).unwrap();
+    let said = desk.pgrig(&["history", "--file", "begun.jsonl", "otava", "begun"]).ended(1);
+    assert!(said.err.contains("has no whole result"), "{}", said.err);
+    assert!(!desk.path("begun").exists());
+
     desk.pgrig(&["history", "plot", "--out", "page.html"]).ended(0);
     let page = std::fs::read_to_string(desk.path("page.html")).unwrap();
     assert!(page.contains("2 figures of 40 results"));

@@ -1,16 +1,23 @@
 //! One batch's steps. Whatever a step did before it was cut short, it does not do twice.
+//!
+//! The steps that need no mapping come last: waiting for the transactions that may have begun before the fence, and
+//! comparing the rows of source and target while no client writes.
 
-use std::time::Instant;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use super::compare::BatchSize;
-use super::{ANSWER_LEAST, Event, Moves, Next};
-use crate::cluster::{on_node, on_proxy};
+use server::{Canceller, Client, Limits};
+
+use super::{ANSWER_LEAST, Event, Moves, Next, POLL, rest};
+use crate::cluster::{connect_within, node_name, on_node, on_proxy};
 use crate::error::Error;
 use crate::plan::Batch;
 use crate::removal::drop_bucket;
 use crate::routines;
 use crate::state::{BatchStep, BucketState};
-use crate::text::int_array;
+use crate::text::{bucket_schema, int_array, literal};
 
 /// A switch of a batch: the mapping's version after it, and what it has moved.
 #[derive(Clone, Copy, Debug)]
@@ -337,3 +344,220 @@ impl Moves<'_> {
         set.map_err(|source| on_proxy("recording a step", source)).map(drop)
     }
 }
+
+impl Moves<'_> {
+    /// Returns when every transaction is over that was in progress after the fence had been
+    /// committed: only these can still write to the buckets. It is how PostgreSQL itself waits
+    /// when it builds an index concurrently. Prepared transactions count, too.
+    fn drain(&mut self, batch: &Batch) -> Result<(), Error> {
+        let from = batch.from;
+        let mut waited_for = self.transactions(from, IN_PROGRESS)?;
+        let mut are_prepared = false;
+        let ended = self.poll_fenced(|me| {
+            let now = me.transactions(from, IN_PROGRESS)?;
+            if now.iter().any(|one| waited_for.contains(one)) {
+                return Ok(None);
+            }
+            if are_prepared {
+                return Ok(Some(()));
+            }
+            // One that was prepared meanwhile has a new name.
+            are_prepared = true;
+            waited_for = me.transactions(from, PREPARED)?;
+            Ok(waited_for.is_empty().then_some(()))
+        })?;
+        if ended.is_some() {
+            return Ok(());
+        }
+        Err(self.in_the_way(batch, self.options.fence_max)?)
+    }
+
+    fn transactions(&mut self, number: i32, which: &str) -> Result<Vec<String>, Error> {
+        let row = self.cluster.data_node(number)?.query_one(which, &[]);
+        let row = row.map_err(|source| on_node("looking at transactions", number, source))?;
+        Ok(row.get(0))
+    }
+
+    /// Names the oldest transaction of the source, which is what did not end.
+    pub(super) fn in_the_way(&mut self, batch: &Batch, waited: Duration) -> Result<Error, Error> {
+        let (from, to) = (batch.from, batch.to);
+        let row = self.cluster.data_node(from)?.query_opt(OLDEST, &[]);
+        let row = row.map_err(|source| on_node("looking at transactions", from, source))?;
+        let who = row.map_or_else(String::new, |row| format!(" ({})", row.get::<_, String>(0)));
+        let what = format!("a transaction on node {from} did not end{who}");
+        Ok(Error::Fence { from, to, what, waited })
+    }
+}
+
+/// Every transaction holds a lock on its own virtual identifier until it ends. Workers that only
+/// read WAL, vacuum or apply write to no bucket that leaves; since PostgreSQL 17 each kind of worker of
+/// logical replication has a name of its own.
+const IN_PROGRESS: &str = "
+    SELECT coalesce(array_agg(one), '{}') FROM (
+        SELECT l.virtualxid AS one
+        FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+        WHERE l.locktype = 'virtualxid' AND l.granted AND l.pid <> pg_backend_pid()
+          AND a.datname = current_database()
+          AND a.backend_type NOT IN ('walsender', 'autovacuum worker', 'parallel worker')
+          AND a.backend_type NOT LIKE 'logical replication %'
+        UNION ALL
+        SELECT gid FROM pg_prepared_xacts WHERE database = current_database()
+    ) AS all_of_them";
+
+const PREPARED: &str = "
+    SELECT coalesce(array_agg(gid), '{}') FROM pg_prepared_xacts
+    WHERE database = current_database()";
+
+const OLDEST: &str = "
+    SELECT who FROM (
+        SELECT format('process %s, %s: %s', pid, state, left(query, 100)) AS who, xact_start
+        FROM pg_stat_activity
+        WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid()
+          AND backend_type = 'client backend'
+        UNION ALL
+        SELECT format('prepared transaction %L', gid), prepared
+        FROM pg_prepared_xacts WHERE database = current_database()
+    ) AS all_of_them
+    ORDER BY xact_start LIMIT 1";
+
+/// Size of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct BatchSize {
+    rows: i64,
+    /// On the target, indexes included.
+    bytes: i64,
+}
+
+/// A table's rows and the checksum of their text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Sum {
+    table: String,
+    rows: i64,
+    checksum: String,
+    bytes: i64,
+}
+
+impl Moves<'_> {
+    /// Compares every table of the buckets by count and checksum, both sides at the same time.
+    ///
+    /// The checksum is the sum of a 64-bit hash of each row's text: it does not depend on the rows' order, and
+    /// equal rows do not cancel each other. A difference goes unseen with a probability of 2⁻⁶⁴.
+    fn compare(&mut self, batch: &Batch) -> Result<BatchSize, Error> {
+        let (from, to, limit) = (batch.from, batch.to, self.options.fence_max);
+        let sides = [from, to].map(|number| (number, Running::default()));
+        let places = [self.cluster.node(from)?, self.cluster.node(to)?];
+        let places = places.map(|node| node.conninfo.clone());
+        let deadline = Instant::now() + limit;
+        let ([source, target], ended) = thread::scope(|scope| {
+            let jobs: Vec<_> = sides
+                .iter()
+                .zip(&places)
+                .map(|((number, running), place)| {
+                    scope.spawn(move || sums(place, *number, &batch.buckets, running, deadline))
+                })
+                .collect();
+            let mut ended = Ok(());
+            while !jobs.iter().all(thread::ScopedJoinHandle::is_finished) {
+                if ended.is_ok() && Instant::now() >= deadline {
+                    let what = "the comparison of both sides did not end".to_owned();
+                    ended = Err(Error::Fence { from, to, what, waited: limit });
+                }
+                ended = ended.and(self.pause(POLL));
+                if ended.is_err() {
+                    sides.iter().for_each(|(_, running)| running.cancel());
+                }
+            }
+            let mut sums = jobs.into_iter().map(|job| {
+                // Only a panic keeps a thread from giving its result.
+                job.join().unwrap_or(Err(Error::Stopped))
+            });
+            let mut next = || sums.next().unwrap_or(Err(Error::Stopped));
+            ([next(), next()], ended)
+        });
+        ended?;
+        let (source, target) = (source?, target?);
+        for (index, theirs) in source.iter().enumerate() {
+            let ours = target.get(index).filter(|ours| ours.table == theirs.table);
+            let same = ours
+                .is_some_and(|ours| ours.rows == theirs.rows && ours.checksum == theirs.checksum);
+            if !same {
+                return Err(Error::Differs {
+                    from,
+                    to,
+                    table: theirs.table.clone(),
+                    source_rows: theirs.rows,
+                    target_rows: ours.map(|ours| ours.rows),
+                });
+            }
+        }
+        let rows = target.iter().map(|sum| sum.rows).sum();
+        Ok(BatchSize { rows, bytes: target.iter().map(|sum| sum.bytes).sum() })
+    }
+}
+
+/// A session that another thread can cut short.
+#[derive(Default)]
+struct Running {
+    is_cancelled: AtomicBool,
+    canceller: OnceLock<Option<Canceller>>,
+}
+
+impl Running {
+    /// The statement ends that runs now, and no other begins.
+    fn cancel(&self) {
+        self.is_cancelled.store(true, Ordering::Relaxed);
+        if let Some(Some(canceller)) = self.canceller.get() {
+            // Asked for again until the thread has ended.
+            canceller.cancel();
+        }
+    }
+}
+
+fn sums(
+    conninfo: &str,
+    number: i32,
+    buckets: &[i32],
+    running: &Running,
+    deadline: Instant,
+) -> Result<Vec<Sum>, Error> {
+    let failed = |source| on_node("comparing", number, source);
+    let limits = Limits { answer: Some(rest(deadline)), ..Limits::of_administration() };
+    let mut client = connect_within(conninfo, &node_name(number), &limits)?;
+    running.canceller.get_or_init(|| client.canceller());
+    // The same text on both sides, whatever their settings are.
+    client.batch_execute(SAME_TEXT).map_err(failed)?;
+    let tables = tables(&mut client, buckets).map_err(failed)?;
+    let mut sums = Vec::new();
+    for table in tables {
+        if running.is_cancelled.load(Ordering::Relaxed) {
+            return Err(Error::Stopped);
+        }
+        let sum = format!(
+            "SELECT count(*), coalesce(sum(hashtextextended(t::text, 0)), 0)::text,
+                    pg_total_relation_size({}::regclass)
+             FROM ONLY {table} AS t",
+            literal(&table)
+        );
+        client.set_limits(|limits| limits.answer = Some(rest(deadline)));
+        let row = client.query_one(&sum, &[]).map_err(failed)?;
+        let (rows, checksum, bytes) = (row.get(0), row.get(1), row.get(2));
+        sums.push(Sum { table, rows, checksum, bytes });
+    }
+    Ok(sums)
+}
+
+fn tables(client: &mut Client, buckets: &[i32]) -> Result<Vec<String>, postgres::Error> {
+    let schemas: Vec<String> = buckets.iter().map(|bucket| bucket_schema(*bucket)).collect();
+    let rows = client.query(TABLES, &[&schemas])?;
+    Ok(rows.iter().map(|row| row.get(0)).collect())
+}
+
+const TABLES: &str = "
+    SELECT format('%I.%I', n.nspname, c.relname)
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind = 'r' AND n.nspname = ANY ($1)
+    ORDER BY n.nspname, c.relname";
+
+const SAME_TEXT: &str = "
+    SET datestyle = 'ISO'; SET intervalstyle = 'postgres'; SET timezone = 'UTC';
+    SET extra_float_digits = 3; SET bytea_output = 'hex'; SET xmloption = 'content'";

@@ -374,6 +374,22 @@ mod tests {
         assert!(cost.disk_bytes > 3 * CLUSTER_BYTES + 5 * PROGRAM_BYTES, "{cost:?}");
     }
 
+    /// The manager of each site makes the data of its servers itself, so there are no files to copy.
+    #[test]
+    fn data_of_managed_servers_are_built_for_each_site() {
+        let study = quick("failover");
+        let points: Vec<usize> = (0..study.points.len()).collect();
+        let sites = SitePlan::all(&study, &points);
+        let is_managed = |site: &SitePlan| {
+            site.topology.node(&site.data.node).is_some_and(|node| node.machine().is_some())
+        };
+        let managed: Vec<&SitePlan> = sites.iter().filter(|site| is_managed(site)).collect();
+        assert!(managed.len() > 1, "{} sites", managed.len());
+        for (index, site) in managed.iter().enumerate() {
+            assert!(!managed[..index].iter().any(|other| site.has_data_of(other)), "site {index}");
+        }
+    }
+
     /// Twice as long for all but the loads, whose length is given.
     #[test]
     fn a_busy_machine_takes_longer_for_all_but_the_load() {

@@ -357,7 +357,7 @@ impl Run<'_> {
             None => self.build(platform, vec![planned.point], observe)?,
         }
         self.one(platform, planned, &[planned], planned.number, observe)?;
-        super::mending::hosts_are_there(platform)?;
+        super::hosts_are_there(platform)?;
         let last = self.last(planned.number).cloned();
         Ok(last.expect("a trial that was run is among those that are done"))
     }

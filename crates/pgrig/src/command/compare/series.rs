@@ -254,6 +254,7 @@ impl ClientsSeries {
     }
 
     pub(crate) fn print(&self) {
+        // A series that was interrupted before its first comparison was over has nothing to show.
         let Some(first) = self.rows.first() else { return };
         if let Some(comparison) = &first.opened.reader.header().comparison {
             compared::print_sides(comparison);

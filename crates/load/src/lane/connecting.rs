@@ -1,4 +1,6 @@
-//! Making connections: a measured phase, with a budget.
+//! Connections and sessions from their beginning to their end. Making connections is a measured phase, with a budget.
+//! Sessions end by the close, by an abort, by a lost connection, or because no session waits any longer; then come
+//! good-byes, and waiting for the servers to close.
 
 use std::{
     cmp::Reverse,
@@ -9,18 +11,21 @@ use std::{
 use os::scheduling::BatchScheduling;
 use record::ConnectionPhase;
 use rustix::event::epoll::{self, EventFlags};
-use wire::{auth::KeyCache, startup::SessionFacts as Started};
-
-use crate::{
-    MessageLevel, UserMessage, cancel,
-    grid::NEVER,
-    lane::{LIVE, Lane, Link, thread_cpu_ns},
-    report::{ConnectFailure, Report},
-    session::SessionState,
-};
 use server::{
     Canceller,
-    dial::{BufferedSocket, ConnectRoute, DialAttempt, DialStep, nonce},
+    dial::{BufferedSocket, ConnectRoute, DialAttempt, DialStep, ReadResult, nonce},
+};
+use stats::LatencyHistogram;
+use tail::SlowTransaction;
+use wire::{auth::KeyCache, startup::SessionFacts as Started};
+
+use super::{Lane, Link, thread_cpu_ns, traffic::LIVE};
+use crate::{
+    LoadLimit, MessageLevel, OnLoss, UserMessage, cancel,
+    grid::NEVER,
+    report::{ConnectFailure, Report},
+    session::{SessionState, Wait},
+    tally::Ending,
 };
 
 /// The state of a lane's connecting and disconnecting.
@@ -58,6 +63,12 @@ const BACK_OFF_NS_MAX: u64 = 1_000_000_000;
 /// last sign of progress.
 const PREPARING_NS_MAX: u64 = 5_000_000_000;
 
+/// Time that the servers have to close connections after Terminate.
+const LEAVING_NS_MAX: u64 = 30_000_000_000;
+
+/// SQLSTATE class 08: the connection broke without a word of the server.
+const CONNECTION_FAILURE: &str = "08006";
+
 impl Connecting {
     /// From now on all attempts may be under way at once: clients that a storm sends do not wait for each other.
     pub(crate) fn take_all_at_once(&mut self) {
@@ -68,6 +79,7 @@ impl Connecting {
     pub(crate) fn new(at_once: usize, rate: Option<f64>, jitter: script::Xoroshiro128) -> Self {
         Connecting {
             at_once,
+            // Without a rate, attempts follow each other at once.
             gap_ns: rate.map_or(0, |rate| (1e9 / rate) as u64),
             next_ns: 0,
             waiting: VecDeque::new(),
@@ -205,6 +217,7 @@ impl Lane<'_> {
         step: impl FnOnce(&mut DialAttempt, &ConnectRoute) -> DialStep,
     ) {
         let route = &self.routes[self.slots[index].session.workload];
+        // A session that was taken out of the line does not dial any more.
         let Link::Dialing(dial, _) = &mut self.slots[index].link else { return };
         let progress = step(dial, route);
         self.progress(index, progress);
@@ -228,6 +241,7 @@ impl Lane<'_> {
     }
 
     fn register(&mut self, index: usize, mut socket: BufferedSocket) {
+        // A session that was taken out of the line does not need the socket.
         let Link::Dialing(dial, place) = &mut self.slots[index].link else { return };
         // Within one machine it is connected by now, and an event that says so would only be one
         // more to take.
@@ -250,6 +264,7 @@ impl Lane<'_> {
         if self.programs[self.slots[index].session.workload].derives_keys {
             self.keys = KeyCache::new();
         }
+        // The event belongs to an attempt that was given up in the same turn.
         let Link::Dialing(dial, Some(socket)) = &mut self.slots[index].link else { return };
         let progress = dial.advance(route, socket, &mut self.keys, nonce, &mut self.buffer);
         self.progress(index, progress);
@@ -274,7 +289,7 @@ impl Lane<'_> {
         let Link::Dialing(dial, Some(socket)) =
             std::mem::replace(&mut self.slots[index].link, Link::None)
         else {
-            return;
+            unreachable!("the server has answered on the socket of the attempt");
         };
         self.connecting.dialing -= 1;
         let slot = &mut self.slots[index];
@@ -332,12 +347,12 @@ impl Lane<'_> {
         }
         let workload = self.slots[index].session.workload;
         self.tally.error(workload, &state, now, || None);
-        if self.plan.workloads[workload].on_loss == crate::OnLoss::Reconnect {
+        if self.plan.workloads[workload].on_loss == OnLoss::Reconnect {
             self.back_off(index, now);
             return;
         }
         self.step(index, now, |session, cx| {
-            cx.say(crate::MessageLevel::Error, failure.message);
+            cx.say(MessageLevel::Error, failure.message);
             let text = format!("client {} aborted while establishing connection", session.id);
             session.abort(cx, text)
         });
@@ -429,5 +444,294 @@ impl Lane<'_> {
             SessionState::Retrying(at) => self.set_timer(index, at),
             _ => self.have_turn(index),
         }
+    }
+
+    /// At the close, once: takes down what has not ended, and ends the sessions that wait for a slot
+    /// or for a connection, which have nothing left to wait for.
+    pub(super) fn close(&mut self, now: u64) {
+        if now < self.grid.close || std::mem::replace(&mut self.closed, true) {
+            return;
+        }
+        self.note_open();
+        for index in 0..self.slots.len() {
+            let slot = &self.slots[index];
+            let away = matches!(slot.link, Link::None | Link::Dialing(..));
+            let waits = matches!(
+                slot.session.state,
+                SessionState::Due | SessionState::Preparing | SessionState::Retrying(_)
+            );
+            if away || slot.queued || waits {
+                self.finish(index);
+            }
+        }
+        if self.leaves_alone(now) {
+            // The window ends before the first client disconnects.
+            for index in 0..self.slots.len() {
+                if self.slots[index].finished {
+                    self.leave(index);
+                }
+            }
+        }
+    }
+
+    /// True if a client that is done disconnects by itself. Others may wait for what its session
+    /// has: a lock, a server connection of a pool. Where the rig cancels what takes too long, the
+    /// clients disconnect together instead, as a phase of its own.
+    fn leaves_alone(&self, now: u64) -> bool {
+        let is_counted = matches!(self.plan.limit, LoadLimit::Transactions(_));
+        self.plan.drain_ms.is_none() && (is_counted || now >= self.grid.close)
+    }
+
+    /// Takes down the ages of the transactions that are open at the close.
+    fn note_open(&mut self) {
+        let close = self.grid.close;
+        self.tally.closed();
+        for slot in self.slots.iter().filter(|slot| !slot.finished) {
+            let session = &slot.session;
+            if let Some(since) = session.unserved_since {
+                let since_ns = close.saturating_sub(since.get());
+                self.tally.totals[session.workload].unserved.record_ns(since_ns);
+            }
+            let is_tried_again = matches!(session.state, SessionState::Retrying(_));
+            if session.is_in_transaction() || is_tried_again {
+                let (backend, scheduled, began) =
+                    (session.backend, session.scheduled, session.began);
+                let open = SlowTransaction { backend, scheduled, began, ended: close };
+                self.tally.still_open(session.workload, open);
+            } else if session.state == SessionState::Due && session.scheduled < close {
+                let mut age = LatencyHistogram::new();
+                age.record_ns(close - session.scheduled);
+                self.tally.none_started(session.workload, close, &age);
+            }
+        }
+        for workload in 0..self.schedules.len() {
+            let on_schedule = self.on_schedule(workload, close);
+            let (rates, grid) = (self.plan.rates.as_ref(), self.grid);
+            let Some(schedule) = &mut self.schedules[workload] else { continue };
+            let ages = schedule.take_all(on_schedule, |due| match rates {
+                Some(rates) => close.saturating_sub(rates.moment(&grid, due)),
+                None => on_schedule - due,
+            });
+            self.tally.none_started(workload, close, &ages);
+        }
+    }
+
+    /// The connection of a session is gone.
+    pub(crate) fn lost(&mut self, index: usize, why: Option<&str>) {
+        let now = self.now();
+        self.slots[index].link = Link::None;
+        self.slots[index].key = None;
+        // What was meant for this connection is not for the next one.
+        self.unsent.retain(|(other, _)| *other != index);
+        if self.slots[index].finished {
+            return;
+        }
+        if self.grid.began == NEVER {
+            self.lost_early(index, why);
+            return;
+        }
+        self.roll(now);
+        if now >= self.grid.cancel {
+            self.give_up(index);
+            return;
+        }
+        let is_dropped = std::mem::take(&mut self.slots[index].is_dropped);
+        let on_loss = self.plan.workloads[self.slots[index].session.workload].on_loss;
+        let told = self.slots[index].session.server_error_state();
+        self.step(index, now, |session, cx| {
+            session.fails_with(told.as_deref().unwrap_or(CONNECTION_FAILURE));
+            session.is_unserved(cx, now);
+            if told.is_none() && !is_dropped {
+                session.count_error(cx, now, CONNECTION_FAILURE);
+            }
+            if session.outcome_is_unknown(cx) {
+                cx.tally.totals[session.workload].unknown += 1;
+            }
+            session.note_unfinished(cx, now);
+            session.account_for_loss(cx, now);
+            let text = session.lost(cx.program, why);
+            match on_loss {
+                OnLoss::Abort => session.abort(cx, text),
+                OnLoss::Reconnect => {
+                    if session.is_in_transaction() && !session.is_tried_after_loss(cx, now) {
+                        session.end(cx, now, Ending::Other);
+                    }
+                    session.connected();
+                    Wait::Server
+                }
+            }
+        });
+        if on_loss == OnLoss::Abort || self.slots[index].finished {
+            return;
+        }
+        if self.is_spent(index, now) {
+            self.finish(index);
+        } else if is_dropped {
+            // At once, but not before this turn of the lane is over: whoever noticed the loss may still look at the link.
+            self.slots[index].attempts += 1;
+            self.set_timer(index, now);
+        } else {
+            self.back_off(index, now);
+        }
+    }
+
+    /// A connection is gone before the load has begun.
+    fn lost_early(&mut self, index: usize, why: Option<&str>) {
+        let slot = &mut self.slots[index];
+        let step = &self.routes[slot.session.workload].steps[slot.step as usize];
+        let error = slot.session.take_server_error();
+        let said = error.as_ref().map(ToString::to_string);
+        let why = said.as_deref().or(why).unwrap_or("server closed the connection unexpectedly");
+        self.fail(ConnectFailure {
+            sqlstate: error.map(|error| error.sql_state.as_str().to_owned()),
+            ..ConnectFailure::new(format!("{}: {why}", step.endpoint.connection_failed()))
+        });
+    }
+
+    /// A session has aborted.
+    pub(super) fn gone(&mut self, index: usize) {
+        if self.grid.began == NEVER {
+            // It has just said why.
+            let message = self.narration.pop().map(|message| message.text).unwrap_or_default();
+            self.fail(ConnectFailure::new(message));
+        }
+        if !self.slots[index].finished {
+            (self.report)(Report::Aborted);
+            self.finish(index);
+        }
+    }
+
+    /// A client has done all it will do.
+    pub(crate) fn finish(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        if slot.finished {
+            return;
+        }
+        slot.finished = true;
+        self.finished += 1;
+        if let Link::Dialing(..) = slot.link {
+            self.undial(index);
+        }
+        if self.slots[index].session.state == SessionState::Aborted {
+            self.slots[index].link = Link::None;
+        } else if self.leaves_alone(self.now()) {
+            self.leave(index);
+        }
+    }
+
+    /// The rig ends a client, in the middle of a transaction or not.
+    pub(crate) fn give_up(&mut self, index: usize) {
+        let now = self.now();
+        let is_lost = matches!(self.slots[index].link, Link::None);
+        self.step(index, now, |session, cx| {
+            session.give_up(cx, now);
+            if is_lost {
+                session.account_for_loss(cx, now);
+            }
+            Wait::Server
+        });
+        self.finish(index);
+    }
+
+    /// No session waits any longer.
+    pub(super) fn abandon(&mut self) {
+        for index in 0..self.slots.len() {
+            if self.slots[index].finished {
+                continue;
+            }
+            if let Link::Live(_) = self.slots[index].link {
+                self.slots[index].link = Link::None;
+            }
+            self.give_up(index);
+        }
+    }
+
+    /// Ends the connection of a session that will have another one.
+    pub(crate) fn hang_up(&mut self, index: usize) {
+        if let Link::Live(socket) = &mut self.slots[index].link {
+            let mut out = Vec::with_capacity(5);
+            wire::frontend::terminate(&mut out);
+            // Whether it arrives or not, the connection ends here.
+            let _ = socket.send(&out);
+        }
+        self.slots[index].link = Link::None;
+        self.slots[index].key = None;
+    }
+
+    /// Says good-bye on the connection of a client that is done, if it has one.
+    pub(crate) fn leave(&mut self, index: usize) {
+        let now = self.now();
+        self.slots[index].link = match std::mem::replace(&mut self.slots[index].link, Link::None) {
+            Link::Live(socket) => Link::Closing(socket, now),
+            other => {
+                self.slots[index].link = other;
+                return;
+            }
+        };
+        self.say_good_bye(index);
+        let connecting = &mut self.connecting;
+        connecting.closing += 1;
+        connecting.leaving_span.0 = connecting.leaving_span.0.min(now);
+    }
+
+    /// The connection of a client that has left is gone.
+    pub(crate) fn left(&mut self, index: usize) {
+        self.slots[index].link = Link::None;
+        self.connecting.closing -= 1;
+    }
+
+    /// Says good-bye on every connection that is left and waits until the servers have closed all.
+    pub(crate) fn disconnect_all(&mut self) {
+        self.await_close();
+        let cpu = thread_cpu_ns();
+        let now = self.now();
+        (0..self.slots.len()).for_each(|index| self.leave(index));
+        let deadline = now + LEAVING_NS_MAX;
+        while self.connecting.closing > 0 && self.now() < deadline {
+            self.grid = self.shared.read();
+            if self.now() >= self.grid.abandon {
+                break;
+            }
+            self.wait((self.now() + 100_000_000).min(deadline));
+        }
+        self.connecting.leaving.generator_cpu_ns = thread_cpu_ns() - cpu;
+    }
+
+    /// Lets the clients of a lane that are done early wait for the close, if clients disconnect
+    /// together.
+    fn await_close(&mut self) {
+        let is_timed = matches!(self.plan.limit, LoadLimit::Time { .. });
+        let is_together = is_timed && self.plan.drain_ms.is_some() && self.grid.began != NEVER;
+        while is_together && self.slots.iter().any(|slot| matches!(slot.link, Link::Live(_))) {
+            self.grid = self.shared.read();
+            let now = self.now();
+            if now >= self.grid.close {
+                break;
+            }
+            self.wait(self.grid.close.min(now + 100_000_000));
+        }
+    }
+
+    /// Something happened on a connection that was said good-bye to.
+    pub(crate) fn closing_event(&mut self, index: usize) {
+        // An earlier event of this turn has ended the connection.
+        let Link::Closing(socket, said) = &mut self.slots[index].link else { return };
+        let said = *said;
+        // An error shows when the end of the stream is read.
+        let _ = socket.flush();
+        loop {
+            self.buffer.clear();
+            match socket.receive(&mut self.buffer) {
+                Ok(ReadResult::Bytes { .. }) => {}
+                Ok(ReadResult::Nothing) => return,
+                Ok(ReadResult::Closed) | Err(_) => break,
+            }
+        }
+        self.left(index);
+        let now = self.now();
+        let connecting = &mut self.connecting;
+        connecting.leaving.count += 1;
+        connecting.leaving.latency.record_ns(now - said);
+        connecting.leaving_span.1 = now;
     }
 }
