@@ -120,7 +120,7 @@ read_rule(GovernorReader *reader, GovernorRuleList *list, GovernorRule *rule, ch
 
 		/* There is room for as many as there are equals signs. */
 		if (strchr(reader->at, '=') == NULL)
-			return governor_read_refuse(reader, reader->at, "Expected a condition");
+			return governor_read_refuse(reader, reader->at, "Expected a condition, such as role=app");
 		if (!read_condition(reader, condition, strings, room))
 			return false;
 		of_client = of_client || is_of_client(condition->kind);

@@ -177,6 +177,8 @@ is($waiter->ask("$q /*job='report'*/"), 'default', 'its next transaction is in i
 $node->poll_query_until('postgres', 'SELECT count(*) FROM pg_governor_pools WHERE pool = \'reports\'', '0') or die;
 pass('the place of the pool is free');
 
+# a list of roles would have every session look for its pool again
+$look->ask('ALTER SYSTEM RESET pg_governor.exempt_roles');
 # one that adds a pool and a rule, while somebody holds and waits in the pool that a rule takes from them
 set_all($node, transaction_limit => 1);
 $holder->ask('BEGIN');
@@ -188,6 +190,8 @@ $holder->ask('COMMIT');
 $waiter->settle;
 is($waiter->ask($q), 'default', 'who waited in the old one is still there');
 $_->ask('COMMIT') for ($waiter, $beside);
+set_all($node, pool_rules => '');
+is($beside->ask($q), 'default', 'who was in a pool by a rule that is gone is back in its own');
 
 # a pool that observes holds nobody, and counts those that would wait or be refused; the others hold as ever
 set_all($node, pools => 'watched(transaction=1, mode=observe), extra(transaction=1)', max_queue => 1,
