@@ -114,6 +114,16 @@ CREATE FUNCTION pg_governor_culprits(
 LANGUAGE C STRICT VOLATILE PARALLEL SAFE
 AS 'MODULE_PATHNAME', 'pg_governor_culprits';
 
+CREATE FUNCTION pg_governor_rules(
+    OUT place int,
+    OUT pool text,
+    OUT conditions text,
+    OUT chosen bigint,
+    OUT denied bigint
+) RETURNS SETOF record
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'pg_governor_rules';
+
 CREATE FUNCTION pg_governor_status(
     OUT pool text,
     OUT class text,
@@ -123,7 +133,8 @@ CREATE FUNCTION pg_governor_status(
     OUT found_limit int,
     OUT wait_ms double precision,
     OUT service_ms double precision,
-    OUT refused_early bigint
+    OUT refused_early bigint,
+    OUT mode text
 ) RETURNS SETOF record
 LANGUAGE C STRICT VOLATILE PARALLEL SAFE
 AS 'MODULE_PATHNAME', 'pg_governor_status';
@@ -186,6 +197,7 @@ LANGUAGE C VOLATILE PARALLEL RESTRICTED
 AS 'MODULE_PATHNAME', 'pg_governor_move';
 
 CREATE VIEW pg_governor_culprits AS SELECT * FROM pg_governor_culprits();
+CREATE VIEW pg_governor_rules AS SELECT * FROM pg_governor_rules();
 CREATE VIEW pg_governor_status AS SELECT * FROM pg_governor_status();
 CREATE VIEW pg_governor_health AS SELECT * FROM pg_governor_health();
 
@@ -193,6 +205,7 @@ REVOKE ALL ON FUNCTION pg_governor_pools() FROM PUBLIC;
 REVOKE ALL ON FUNCTION pg_governor_queue() FROM PUBLIC;
 REVOKE ALL ON FUNCTION pg_governor_sessions() FROM PUBLIC;
 REVOKE ALL ON FUNCTION pg_governor_culprits() FROM PUBLIC;
+REVOKE ALL ON FUNCTION pg_governor_rules() FROM PUBLIC;
 REVOKE ALL ON FUNCTION pg_governor_status() FROM PUBLIC;
 REVOKE ALL ON FUNCTION pg_governor_health() FROM PUBLIC;
 REVOKE ALL ON FUNCTION pg_governor_advice() FROM PUBLIC;
@@ -208,6 +221,7 @@ GRANT EXECUTE ON FUNCTION pg_governor_pools() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION pg_governor_queue() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION pg_governor_sessions() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION pg_governor_culprits() TO pg_monitor;
+GRANT EXECUTE ON FUNCTION pg_governor_rules() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION pg_governor_status() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION pg_governor_health() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION pg_governor_advice() TO pg_monitor;
@@ -216,6 +230,7 @@ GRANT SELECT ON pg_governor_pools TO pg_monitor;
 GRANT SELECT ON pg_governor_queue TO pg_monitor;
 GRANT SELECT ON pg_governor_sessions TO pg_monitor;
 GRANT SELECT ON pg_governor_culprits TO pg_monitor;
+GRANT SELECT ON pg_governor_rules TO pg_monitor;
 GRANT SELECT ON pg_governor_status TO pg_monitor;
 GRANT SELECT ON pg_governor_health TO pg_monitor;
 REVOKE ALL ON FUNCTION pg_governor_reset() FROM pg_monitor;

@@ -161,6 +161,14 @@
 #define GOVERNOR_PLANNER_ARGS query, text, cursor_options, params
 #endif
 
+/* Whether somebody computes query identifiers. */
+#if PG_VERSION_NUM >= 160000
+#include "nodes/queryjumble.h"
+#else
+#include "utils/queryjumble.h"
+#endif
+#define governor_query_ids_are_computed() IsQueryIdEnabled()
+
 /* The postmaster's list of background workers. */
 #if PG_VERSION_NUM >= 180000
 #define governor_foreach_worker(iter) dlist_foreach(iter, &BackgroundWorkerList)

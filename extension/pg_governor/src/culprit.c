@@ -93,7 +93,7 @@ governor_culprit_look(int64 now)
 	for (int i = 0; i < governor->session_count; i++)
 		suspects[i].blame.slots = 0;
 	for (int gate = 0; gate < governor_gate_count(); gate++)
-		if (is_overfull(gate))
+		if (!governor_gate_is_observed(gate) && is_overfull(gate))
 			look_at_gate(gate);
 	for (int i = 0; i < governor->session_count; i++)
 		if (suspects[i].blame.slots > 0)

@@ -15,6 +15,8 @@
 static ErrorData *doom = NULL;
 static MemoryContext context = NULL;
 
+static MemoryContext doom_context(void);
+
 /*
  * Takes over the error that is being handled.  It came from a wait, which holds nothing
  * that the end of a transaction would have to release.
@@ -22,10 +24,7 @@ static MemoryContext context = NULL;
 void
 governor_doom_set(MemoryContext callers)
 {
-	if (context == NULL)
-		context = AllocSetContextCreate(TopMemoryContext, "pg_governor", ALLOCSET_SMALL_SIZES);
-	MemoryContextSwitchTo(context);
-	doom = CopyErrorData();
+	governor_doom_remember();
 	MemoryContextSwitchTo(callers);
 	FlushErrorState();
 	/* A warning looks for another cancel first, which would fail BEGIN after all. */
@@ -35,6 +34,24 @@ governor_doom_set(MemoryContext callers)
 			 errmsg("this transaction will fail: %s", doom->message),
 			 errhint("Its first statement raises the error.")));
 	RESUME_INTERRUPTS();
+}
+
+/* The error that is being handled is raised, and by every further statement of the block as well. */
+void
+governor_doom_remember(void)
+{
+	MemoryContext callers = MemoryContextSwitchTo(doom_context());
+
+	doom = CopyErrorData();
+	MemoryContextSwitchTo(callers);
+}
+
+static MemoryContext
+doom_context(void)
+{
+	if (context == NULL)
+		context = AllocSetContextCreate(TopMemoryContext, "pg_governor", ALLOCSET_SMALL_SIZES);
+	return context;
 }
 
 /* Before a statement of the block does anything: each one fails, also after an error that was caught. */

@@ -8,6 +8,7 @@
 #include "compat.h"
 
 extern void governor_doom_set(MemoryContext callers);
+extern void governor_doom_remember(void);
 extern void governor_doom_check(void);
 extern void governor_doom_forget(void);
 

@@ -24,6 +24,7 @@ typedef struct GovernorPoolLimits
 	int			queue_timeout_ms;
 	int			on_timeout;
 	int			policy;
+	int			mode;
 } GovernorPoolLimits;
 
 typedef struct GovernorPoolList

@@ -281,6 +281,7 @@ end_idle(void)
 		TimestampTz from;
 
 		if (governor_word_state(word) != GOVERNOR_RUNNING || gate < 0 || gate >= governor_gate_count() ||
+			governor_gate_is_observed(gate) ||
 			(!anywhere && looks[gate].waiting == 0) || sightings[i].idle_since == 0 ||
 			this_look - sightings[i].idle_since < governor_idle_holder_timeout_ms * US_PER_MS)
 			continue;
@@ -309,7 +310,7 @@ look_at_waiter(int index, uint64 word)
 		looks[governor_word_gate(word)].kinds[governor_wait_kind(wait)]++;
 	}
 	/* It began to wait before the mode was changed. */
-	else if (pg_atomic_read_u32(&governor->observing) != 0)
+	else if (governor_gate_is_observed(governor_word_gate(word)))
 		governor_gate_run_anyway(index, GOVERNOR_OPENED);
 	else
 		looks[governor_word_gate(word)].waiting++;

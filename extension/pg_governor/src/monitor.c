@@ -18,6 +18,7 @@
 #include "tcop/tcopprot.h"
 
 #include "check.h"
+#include "choice.h"
 #include "clock.h"
 #include "culprit.h"
 #include "doze.h"
@@ -128,6 +129,7 @@ take_office(void)
 	pg_atomic_write_u64(&governor->monitor_beat, governor_now_us());
 	governor->monitor = governor_my_proc_number();
 	governor_pools_publish();
+	governor_choice_publish();
 	/* Who sees it knows that the limits are there. */
 	governor->monitor_pid = MyProcPid;
 	governor_problems_publish();
@@ -149,6 +151,7 @@ reload(void)
 	ConfigReloadPending = false;
 	ProcessConfigFile(PGC_SIGHUP);
 	governor_pools_publish();
+	governor_choice_publish();
 	governor_problems_publish();
 	for (int i = 0; i < governor->session_count; i++)
 		if (governor_state_of(i) == GOVERNOR_QUEUED ||
@@ -163,7 +166,7 @@ look(int64 now)
 	static uint32 round = 0;
 	static int64 sampled_at = 0;
 	static int64 checked_at = 0;
-	bool		observing = pg_atomic_read_u32(&governor->observing) != 0;
+	bool		observing = governor_pools_observe();
 	GovernorLookAgain again;
 	int			what = 0;
 

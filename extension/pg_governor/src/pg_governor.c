@@ -30,6 +30,7 @@
 #include "utils/fmgroids.h"
 
 #include "cancel.h"
+#include "choice.h"
 #include "doom.h"
 #include "hint.h"
 #include "monitor.h"
@@ -63,10 +64,15 @@ static ProcessUtility_hook_type previous_process_utility = NULL;
 static object_access_hook_type previous_object_access = NULL;
 static emit_log_hook_type previous_emit_log = NULL;
 
+/* EXECUTE, EXPLAIN or DECLARE CURSOR, while what it executes may decide for the transaction. */
+static const GovernorStatement *outer = NULL;
+
 static void install_hooks(void);
 static void shmem_startup(void);
 static PlannedStmt *planner_run(GOVERNOR_PLANNER_PARAMS);
 static void executor_start(QueryDesc *query, int eflags);
+static void admit_planned(QueryDesc *query, bool gated);
+static GovernorStatement statement_of(const PlannedStmt *statement, const char *text);
 static bool is_of_client(void);
 static bool is_catalog_query(QueryDesc *query);
 static bool is_control_query(QueryDesc *query);
@@ -81,6 +87,10 @@ static void run_utility(PlannedStmt *statement, const char *text, bool read_only
 						ProcessUtilityContext context, ParamListInfo params,
 						QueryEnvironment *environment, DestReceiver *dest,
 						QueryCompletion *completion);
+static void run_outer(const GovernorStatement *said, PlannedStmt *statement, const char *text, bool read_only_tree,
+					  ProcessUtilityContext context, ParamListInfo params,
+					  QueryEnvironment *environment, DestReceiver *dest,
+					  QueryCompletion *completion);
 static bool is_chain(Node *parsetree);
 static bool is_commit(Node *parsetree);
 static bool ends_transaction(Node *parsetree);
@@ -193,13 +203,32 @@ executor_start(QueryDesc *query, int eflags)
 		if (is_control_query(query))
 			governor_session_pass_by();
 		else
-			governor_session_admit(gated ? class_of(query) : GOVERNOR_QUERY, GOVERNOR_AT_STATEMENT, gated);
+			admit_planned(query, gated);
 	}
 	governor_session_statement();
 	if (previous_executor_start)
 		previous_executor_start(query, eflags);
 	else
 		standard_ExecutorStart(query, eflags);
+}
+
+static void
+admit_planned(QueryDesc *query, bool gated)
+{
+	GovernorStatement statement = statement_of(query->plannedstmt, query->sourceText);
+
+	statement.outer = outer;
+	governor_session_admit(gated ? class_of(query) : GOVERNOR_QUERY, GOVERNOR_AT_STATEMENT, gated, &statement);
+}
+
+static GovernorStatement
+statement_of(const PlannedStmt *statement, const char *text)
+{
+	return (GovernorStatement)
+	{
+		.text = text != NULL ? text : "", .location = text != NULL ? statement->stmt_location : 0,
+			.length = statement->stmt_len, .query_id = (int64) statement->queryId
+	};
 }
 
 /* The triggers at login of 17 run before there is a statement. */
@@ -280,6 +309,7 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only_tree,
 				QueryCompletion *completion)
 {
 	UtilityKind kind = utility_kind(statement->utilityStmt);
+	GovernorStatement said = statement_of(statement, text);
 
 	/* Calls by the fast path pass no hook: what they have written is not committed. */
 	if (!ends_transaction(statement->utilityStmt) ||
@@ -288,15 +318,21 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only_tree,
 	if (is_of_client() && governor_session_undecided())
 	{
 		if (kind == UTILITY_BEGIN)
-			governor_session_admit(GOVERNOR_TRANSACTION, GOVERNOR_AT_BEGIN, governor_gate_begin);
+			governor_session_admit(GOVERNOR_TRANSACTION, GOVERNOR_AT_BEGIN, governor_gate_begin, &said);
 		else if (kind == UTILITY_GATED)
-			governor_session_admit(GOVERNOR_AUTOCOMMIT, GOVERNOR_AT_STATEMENT, governor_gate_autocommit);
+			governor_session_admit(GOVERNOR_AUTOCOMMIT, GOVERNOR_AT_STATEMENT, governor_gate_autocommit, &said);
 		else if (kind == UTILITY_BYPASS)
-			governor_session_admit(GOVERNOR_AUTOCOMMIT, GOVERNOR_AT_STATEMENT, false);
+			governor_session_admit(GOVERNOR_AUTOCOMMIT, GOVERNOR_AT_STATEMENT, false, &said);
 	}
 	else if (kind == UTILITY_BEGIN && context == PROCESS_UTILITY_TOPLEVEL && governor_utility_depth == 0)
 		governor_session_book();
 	governor_session_statement();
+	if (kind == UTILITY_BY_EXECUTOR && outer == NULL && governor_choice_is_any() && governor_session_undecided())
+	{
+		run_outer(&said, statement, text, read_only_tree, context, params, environment, dest,
+				  completion);
+		return;
+	}
 	if (kind != UTILITY_GATED && kind != UTILITY_BYPASS)
 	{
 		run_utility(statement, text, read_only_tree, context, params, environment, dest,
@@ -314,6 +350,25 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only_tree,
 	PG_FINALLY();
 	{
 		governor_session_utility_ends();
+	}
+	PG_END_TRY();
+}
+
+/* What it executes may decide for the transaction, and then by its tags too. */
+static void
+run_outer(const GovernorStatement *said, PlannedStmt *statement, const char *text, bool read_only_tree,
+		  ProcessUtilityContext context, ParamListInfo params,
+		  QueryEnvironment *environment, DestReceiver *dest, QueryCompletion *completion)
+{
+	outer = said;
+	PG_TRY();
+	{
+		run_utility(statement, text, read_only_tree, context, params, environment, dest,
+					completion);
+	}
+	PG_FINALLY();
+	{
+		outer = NULL;
 	}
 	PG_END_TRY();
 }

@@ -71,6 +71,18 @@ governor_pools_are_governed(void)
 	return governor_enabled && pg_atomic_read_u32(&governor->enabled) != 0;
 }
 
+/* Whether some pool only observes, or all do. */
+bool
+governor_pools_observe(void)
+{
+	if (pg_atomic_read_u32(&governor->observing) != 0)
+		return true;
+	for (int i = 0; i < governor->pool_count; i++)
+		if (governor_pool_is_used(i) && pg_atomic_read_u32(&governor->pools[i].observing) != 0)
+			return true;
+	return false;
+}
+
 /* Whether anybody waits at all. */
 bool
 governor_pools_hold(void)
@@ -291,6 +303,8 @@ publish(GovernorPool *pool)
 	pg_atomic_write_u32(&pool->on_timeout,
 						named_or(own ? own->on_timeout : GOVERNOR_NOT_NAMED, governor_on_timeout));
 	pg_atomic_write_u32(&pool->policy, named_or(own ? own->policy : GOVERNOR_NOT_NAMED, governor_policy));
+	pg_atomic_write_u32(&pool->observing,
+						named_or(own ? own->mode : GOVERNOR_NOT_NAMED, GOVERNOR_ENFORCE) == GOVERNOR_OBSERVE);
 	pg_atomic_write_u32(&pool->weight, named_or(own ? own->weight : GOVERNOR_NOT_NAMED, 1));
 	for (int class = 0; class < GOVERNOR_CLASSES; class++)
 	{

@@ -14,6 +14,7 @@ extern void governor_pools_start(void);
 extern int	governor_pool_find(const char *name);
 extern void governor_pool_enter(int session, int pool, Oid role);
 extern bool governor_pools_are_governed(void);
+extern bool governor_pools_observe(void);
 extern bool governor_pools_hold(void);
 extern void governor_pools_publish(void);
 extern void governor_pools_count_pauses(void);

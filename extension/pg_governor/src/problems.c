@@ -11,10 +11,13 @@
 #include "problems.h"
 
 #include "list.h"
+#include "pool.h"
+#include "rule.h"
 #include "settings.h"
 #include "state.h"
 
 static List *find_in_settings(void);
+static List *find_in_rules(List *found);
 static bool any_limit(GovernorClass first, GovernorClass last);
 static bool any_policy(GovernorPolicy policy);
 static bool any_endless_wait(void);
@@ -94,7 +97,18 @@ find_in_settings(void)
 	found = add(found, (governor_codel_target_ms != 200 || governor_codel_interval_ms != 2000) &&
 				!any_policy(GOVERNOR_CODEL),
 				"pg_governor.codel_target and codel_interval change nothing, since no pool has the policy codel");
-	return found;
+	return find_in_rules(found);
+}
+
+static List *
+find_in_rules(List *found)
+{
+	for (int i = 0; governor_rules != NULL && i < governor_rules->count; i++)
+		if (governor_pool_find(governor_rules->rules[i].pool) == GOVERNOR_NO_POOL)
+			found = lappend(found, psprintf("rule %d of pg_governor.pool_rules chooses nothing, since pg_governor.pools does not list \"%s\"",
+											i + 1, governor_rules->rules[i].pool));
+	return add(found, governor_rules_have(GOVERNOR_ON_QUERY_ID) && !governor_query_ids_are_computed(),
+			   "rules of pg_governor.pool_rules by query_id choose nothing where compute_query_id is off, or auto without pg_stat_statements or another library that asks for it");
 }
 
 /* By the monitor, at its start and after a reload: its settings are the server's own. */

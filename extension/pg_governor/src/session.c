@@ -40,7 +40,8 @@ static bool ended = false;
 static LocalTransactionId seen_lxid = InvalidLocalTransactionId;
 static LocalTransactionId chained_from = InvalidLocalTransactionId;
 static bool chained_by_commit = false;
-static bool in_chained = false;	/* this transaction began by AND CHAIN, and is not decided yet */
+/* this transaction is a block that began by AND CHAIN, or whose pool its first statement chooses, and is not decided yet */
+static bool block_undecided = false;
 static GovernorStanding standing = GOVERNOR_UNKNOWN;
 
 /* What standing and pool were found by. */
@@ -49,6 +50,17 @@ static uint32 pools_generation = 0;
 static uint32 moved_to = 0;
 static Oid	session_user = InvalidOid;
 
+/* The pool that the session has without a rule, and whether an administrator has moved it there. */
+static int	own_pool = GOVERNOR_NO_POOL;
+static bool is_moved = false;
+
+/* The statement that decides for its transaction, while it does, and what the rules say of it. */
+static const GovernorStatement *deciding = NULL;
+static GovernorChoice choice;
+
+static bool first_statement_chooses(GovernorBeginning where, bool gated);
+static void decide(GovernorClass class, GovernorBeginning where, bool gated);
+static void pass_at_first_statement(void);
 static void pass(GovernorClass class, GovernorBeginning where, bool gated);
 static void pass_at_begin(GovernorClass class, bool gated);
 static void publish_busy(void);
@@ -58,6 +70,8 @@ static void transaction_is_over(void);
 static void session_exit(int code, Datum arg);
 static bool is_known(void);
 static bool find_pool(Oid user);
+static void choose_pool(void);
+static void enter_pool(int pool);
 static void tell_of_unknown_pool(void);
 static void hand_in_counts(void);
 static bool may_wait(void);
@@ -85,19 +99,22 @@ governor_session_undecided(void)
 		return false;
 	if (chained_from != InvalidLocalTransactionId)
 	{
-		in_chained = governor_my_lxid() == chained_from + 1;
+		block_undecided = governor_my_lxid() == chained_from + 1;
 		chained_from = InvalidLocalTransactionId;
 		publish_busy();
 	}
 	return !decided;
 }
 
-/* This statement decides that the transaction takes no slot, and is held by no pause. */
+/*
+ * This statement decides that the transaction takes no slot, and is held by no pause.  Of a block that is not decided yet
+ * a later one decides.
+ */
 void
 governor_session_pass_by(void)
 {
-	decided = true;
-	in_chained = false;
+	if (!block_undecided)
+		decided = true;
 }
 
 /* A utility statement begins that may run several transactions. */
@@ -185,28 +202,87 @@ governor_session_statement(void)
  * queue any more.
  */
 void
-governor_session_admit(GovernorClass class, GovernorBeginning where, bool gated)
+governor_session_admit(GovernorClass class, GovernorBeginning where, bool gated, const GovernorStatement *statement)
 {
 	if (!governor_session_undecided())
 		return;
 	decided = true;
 	if (governor == NULL || !may_wait())
 	{
-		in_chained = false;
+		block_undecided = false;
 		return;
 	}
 	/* Errors of catalogs are no errors of the wait. */
 	governor_session_attach();
-	if (in_chained)
+	if (standing == GOVERNOR_EXEMPT || !governor_choice_is_any())
 	{
-		/* Its first statement stands where others queue at BEGIN. */
-		in_chained = false;
-		pass(GOVERNOR_TRANSACTION, GOVERNOR_AT_STATEMENT, governor_gate_begin);
+		/* There may have been rules before. */
+		if (standing != GOVERNOR_EXEMPT)
+			enter_pool(own_pool);
+		decide(class, where, gated);
+		return;
+	}
+	deciding = statement;
+	PG_TRY();
+	{
+		choose_pool();
+		if (first_statement_chooses(where, gated))
+		{
+			decided = false;
+			block_undecided = true;
+		}
+		else
+		{
+			governor_choice_count(&choice);
+			decide(class, where, gated);
+		}
+	}
+	PG_FINALLY();
+	{
+		deciding = NULL;
+	}
+	PG_END_TRY();
+}
+
+/* BEGIN without tags, and without a rule that holds for it, says nothing of what follows. */
+static bool
+first_statement_chooses(GovernorBeginning where, bool gated)
+{
+	return where == GOVERNOR_AT_BEGIN && gated && !block_undecided && choice.rule == GOVERNOR_NO_RULE &&
+		choice.may_follow && !choice.is_tagged;
+}
+
+static void
+decide(GovernorClass class, GovernorBeginning where, bool gated)
+{
+	if (block_undecided)
+	{
+		block_undecided = false;
+		pass_at_first_statement();
 	}
 	else if (where == GOVERNOR_AT_STATEMENT)
 		pass(class, where, gated);
 	else
 		pass_at_begin(class, gated);
+}
+
+/*
+ * The first statement of a block stands where others queue at BEGIN.  Where its wait ends in an error, the further ones fail as
+ * well: after a savepoint they would run without a slot.
+ */
+static void
+pass_at_first_statement(void)
+{
+	PG_TRY();
+	{
+		pass(GOVERNOR_TRANSACTION, GOVERNOR_AT_STATEMENT, governor_gate_begin);
+	}
+	PG_CATCH();
+	{
+		governor_doom_remember();
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
 }
 
 /* BEGIN succeeds also where the wait ends in an error. */
@@ -286,7 +362,7 @@ transaction_ended(XactEvent event, void *arg pg_attribute_unused())
 	}
 	governor_doom_forget();
 	governor_planner_depth = 0;
-	in_chained = false;
+	block_undecided = false;
 	decided = false;
 	ended = true;
 }
@@ -368,6 +444,8 @@ governor_session_attach(void)
 	if (is_known())
 		return;
 	standing = governor_find_standing(user);
+	if (standing != GOVERNOR_EXEMPT)
+		governor_choice_identify(user);
 	if (index < 0 || index >= governor->session_count)
 		standing = GOVERNOR_EXEMPT;
 	if (governor_my_session == NULL && standing != GOVERNOR_EXEMPT)
@@ -393,6 +471,8 @@ governor_session_attach(void)
 	identity_generation = generation;
 	session_user = user;
 	pools_generation = pools;
+	if (deciding != NULL)
+		choose_pool();
 	if (unknown)
 		tell_of_unknown_pool();
 }
@@ -414,18 +494,34 @@ find_pool(Oid user)
 	bool		found;
 
 	moved_to = pg_atomic_read_u32(&governor_my_session->moved_to);
-	if (moved_to > 0 && governor_pool_is_used(moved_to - 1) && !governor->pools[moved_to - 1].retired)
-		pool = moved_to - 1;
-	else
-		pool = governor_pool_find(governor_pool_name);
+	is_moved = moved_to > 0 && governor_pool_is_used(moved_to - 1) && !governor->pools[moved_to - 1].retired;
+	pool = is_moved ? (int) moved_to - 1 : governor_pool_find(governor_pool_name);
 	found = pool != GOVERNOR_NO_POOL;
 	if (!found && governor_unknown_pool == GOVERNOR_UNKNOWN_DEFAULT)
 		pool = governor_pool_find(GOVERNOR_DEFAULT_POOL);
+	own_pool = pool;
 	/* A session that stays in its pool keeps its own counts. */
 	if (pool != governor_my_session->pool)
 		hand_in_counts();
 	governor_pool_enter(governor_my_index, pool, user);
 	return found;
+}
+
+/* The pool of this transaction: by a rule, unless an administrator has moved the session; or its own. */
+static void
+choose_pool(void)
+{
+	choice = governor_choice_of(deciding);
+	enter_pool(choice.pool == GOVERNOR_NO_POOL || is_moved ? own_pool : choice.pool);
+}
+
+static void
+enter_pool(int pool)
+{
+	if (pool == governor_my_session->pool)
+		return;
+	hand_in_counts();
+	governor_pool_enter(governor_my_index, pool, GetSessionUserId());
 }
 
 static void

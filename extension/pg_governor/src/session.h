@@ -6,6 +6,7 @@
 #ifndef GOVERNOR_SESSION_H
 #define GOVERNOR_SESSION_H
 
+#include "choice.h"
 #include "state.h"
 
 /* How a statement may begin a transaction that takes a slot. */
@@ -16,7 +17,8 @@ typedef enum GovernorBeginning
 } GovernorBeginning;
 
 extern bool governor_session_undecided(void);
-extern void governor_session_admit(GovernorClass class, GovernorBeginning where, bool gated);
+extern void governor_session_admit(GovernorClass class, GovernorBeginning where, bool gated,
+								   const GovernorStatement *statement);
 extern void governor_session_attach(void);
 extern void governor_session_book(void);
 extern void governor_session_statement(void);

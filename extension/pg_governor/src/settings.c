@@ -14,6 +14,7 @@
 
 #include "list.h"
 #include "pool.h"
+#include "rule.h"
 #include "settings.h"
 #include "word.h"
 
@@ -59,10 +60,11 @@ int			governor_notice_queue_waits_ms = -1;
 int			governor_identity_generation = 0;
 
 static char *pools_setting = NULL;
+static char *pool_rules_setting = NULL;
 static char *reserved_roles_setting = NULL;
 static char *exempt_roles_setting = NULL;
 
-static const struct config_enum_entry modes[] = {
+const struct config_enum_entry governor_modes[] = {
 	{"enforce", GOVERNOR_ENFORCE, false},
 	{"observe", GOVERNOR_OBSERVE, false},
 	{NULL, 0, false}
@@ -152,8 +154,8 @@ define_limits(void)
 							 &governor_enabled, true, PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomEnumVariable("pg_governor.mode",
 							 "Whether sessions wait: \"enforce\" or \"observe\".",
-							 "With \"observe\" nobody waits; the views count who would have to.",
-							 &governor_mode, GOVERNOR_ENFORCE, modes,
+							 "With \"observe\" nobody waits; the views count who would have to. A pool of pg_governor.pools may have mode=observe for itself.",
+							 &governor_mode, GOVERNOR_ENFORCE, governor_modes,
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 	define_limit("pg_governor.transaction_limit",
 				 "Transaction blocks of a pool that may run at the same time.",
@@ -279,6 +281,12 @@ define_pools(void)
 							   "What is not named here is as in the settings.",
 							   &pools_setting, "", PGC_SIGHUP, GUC_LIST_INPUT,
 							   governor_pools_check, governor_pools_assign, NULL);
+	DefineCustomStringVariable("pg_governor.pool_rules",
+							   "Which transactions take slots of another pool than their session's own, such as "
+							   "\"reports(role=app, tag.job=report), batch(role=etl, application=nightly)\".",
+							   "The first rule whose conditions hold decides: role, database, application, tag.KEY, query_id.",
+							   &pool_rules_setting, "", PGC_SIGHUP, GUC_LIST_INPUT,
+							   governor_rules_check, governor_rules_assign, NULL);
 	DefineCustomStringVariable("pg_governor.pool",
 							   "Pool whose slots this session takes.",
 							   "Meant for ALTER ROLE … SET and ALTER DATABASE … SET; SET ROLE does not change it.",

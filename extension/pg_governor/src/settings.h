@@ -87,6 +87,7 @@ extern int	governor_notice_queue_waits_ms;
 /* Changes whenever a session's pool or the reserved roles may have changed. */
 extern int	governor_identity_generation;
 
+extern const struct config_enum_entry governor_modes[];
 extern const struct config_enum_entry governor_policies[];
 extern const struct config_enum_entry governor_on_timeouts[];
 

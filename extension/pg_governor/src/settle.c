@@ -343,7 +343,7 @@ shed_rule(int gate_index, const GovernorGateLook *seen, int64 now)
 							governor_shed_service(seen->counted - seen->long_ones, pg_atomic_read_u32(&gate->place_us),
 												  pg_atomic_read_u32(&gate->service_us)));
 	if (pg_atomic_read_u32(&governor_pool_of_gate(gate_index)->policy) != GOVERNOR_CODEL ||
-		pg_atomic_read_u32(&governor->observing) != 0 ||
+		governor_gate_is_observed(gate_index) ||
 		!governor_shed_due(&watch->codel, now, now - head_since, governor_codel_target_ms * US_PER_MS,
 						   governor_codel_interval_ms * US_PER_MS) ||
 		!governor_gate_order_head(gate_index, GOVERNOR_ORDER_SHED))

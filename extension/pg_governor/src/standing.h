@@ -14,5 +14,7 @@ typedef enum GovernorStanding
 } GovernorStanding;
 
 extern GovernorStanding governor_find_standing(Oid session_user);
+extern bool governor_standing_is_superuser(Oid session_user);
+extern void governor_standing_name(Oid session_user, char *name);
 
 #endif							/* GOVERNOR_STANDING_H */

@@ -73,6 +73,12 @@ governor_shared_init(int pools, int sessions)
 		pg_atomic_init_u64(&governor->news_at[kind], 0);
 		pg_atomic_init_u64(&governor->news_held_back[kind], 0);
 	}
+	pg_atomic_init_u64(&governor->rules_fingerprint, 0);
+	for (int i = 0; i < GOVERNOR_RULES_MAX; i++)
+	{
+		pg_atomic_init_u64(&governor->rule_counts[i].chosen, 0);
+		pg_atomic_init_u64(&governor->rule_counts[i].denied, 0);
+	}
 	for (int i = 0; i < pools; i++)
 		pool_init(&governor->pools[i]);
 	for (int i = 0; i < sessions; i++)
@@ -90,6 +96,7 @@ pool_init(GovernorPool *pool)
 	pg_atomic_init_u32(&pool->policy, 0);
 	pg_atomic_init_u32(&pool->weight, 1);
 	pg_atomic_init_u32(&pool->paused, 0);
+	pg_atomic_init_u32(&pool->observing, 0);
 	for (int class = 0; class < GOVERNOR_CLASSES; class++)
 		gate_init(&pool->gates[class]);
 }

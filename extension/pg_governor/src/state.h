@@ -195,6 +195,7 @@ typedef struct GovernorPool
 	pg_atomic_uint32 policy;
 	pg_atomic_uint32 weight;
 	pg_atomic_uint32 paused;
+	pg_atomic_uint32 observing; /* nobody waits at its gates: queues are only kept */
 	GovernorSample ungated;		/* sessions that work and have met no gate */
 	GovernorGate gates[GOVERNOR_CLASSES];
 } GovernorPool;
@@ -300,6 +301,16 @@ typedef struct GovernorCulprit
 
 #define GOVERNOR_CULPRITS 32
 
+/* Rules of pg_governor.pool_rules. */
+#define GOVERNOR_RULES_MAX 100
+
+/* What a rule has done since the reset, or since the rules were changed. */
+typedef struct GovernorRuleCounts
+{
+	pg_atomic_uint64 chosen;	/* transactions that got their pool by it */
+	pg_atomic_uint64 denied;	/* and those that did not, for their role */
+} GovernorRuleCounts;
+
 /* What is told in the log at most once in some seconds each. */
 typedef enum GovernorNews
 {
@@ -366,6 +377,11 @@ typedef struct GovernorShared
 	pg_atomic_uint32 total_ceiling;
 	char		total_pad_after[GOVERNOR_PAD];
 
+	/* the monitor's rules, and what they have done: a session counts while it has the same ones */
+	pg_atomic_uint64 rules_fingerprint;
+	GovernorRuleCounts rule_counts[GOVERNOR_RULES_MAX];
+	char		rules_pad_after[GOVERNOR_PAD];
+
 	GovernorSession *sessions;
 	pg_atomic_uint64 *words;	/* dense: the monitor reads them all */
 	GovernorPool *pools;
@@ -410,6 +426,14 @@ static inline bool
 governor_pool_is_used(int pool)
 {
 	return governor->pools[pool].name[0] != '\0';
+}
+
+/* Whether nobody waits at this gate, by the mode of the server or of its pool. */
+static inline bool
+governor_gate_is_observed(int gate)
+{
+	return pg_atomic_read_u32(&governor->observing) != 0 ||
+		pg_atomic_read_u32(&governor_pool_of_gate(gate)->observing) != 0;
 }
 
 static inline int

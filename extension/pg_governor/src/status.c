@@ -24,6 +24,7 @@ static const GovernorColumn status_columns[] = {
 	{"wait_ms", FLOAT8OID},
 	{"service_ms", FLOAT8OID},
 	{"refused_early", INT8OID},
+	{"mode", TEXTOID},
 };
 
 /* What a gate enforces. */
@@ -78,6 +79,7 @@ put_gate(const GovernorRows *rows, int gate)
 	nulls[column] = service_us == 0;
 	values[column++] = Float8GetDatum(governor_rows_ms(service_us));
 	values[column++] = Int64GetDatum(refused_early);
+	values[column++] = CStringGetTextDatum(governor_gate_is_observed(gate) ? "observe" : "enforce");
 	Assert(column == lengthof(status_columns));
 	governor_rows_put(rows, values, nulls);
 }
@@ -88,7 +90,7 @@ enforced_by(int gate)
 {
 	if (pg_atomic_read_u32(&governor->enabled) == 0)
 		return (Enforced) {.word = "disabled"};
-	if (pg_atomic_read_u32(&governor->observing) != 0)
+	if (governor_gate_is_observed(gate))
 		return (Enforced) {.word = "observed"};
 	if (pg_atomic_read_u32(&governor_pool_of_gate(gate)->paused) != 0)
 		return (Enforced) {.word = "paused", .bounded = true};

@@ -9,6 +9,7 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
+#include "choice.h"
 #include "clock.h"
 #include "gate.h"
 #include "ledger.h"
@@ -183,6 +184,7 @@ pg_governor_reset(PG_FUNCTION_ARGS)
 		pg_atomic_write_u64(&session->wait_us_max, 0);
 	}
 	governor_ledger_reset();
+	governor_choice_reset();
 	/* The monitor forgets its samples when it sees this. */
 	pg_atomic_write_u64(&governor->stats_reset, GetCurrentTimestamp());
 	PG_RETURN_VOID();

@@ -41,7 +41,7 @@ static GovernorDeadlines deadlines_of(int gate, bool at_begin);
 static bool obey_order(int gate);
 static void queue_timeout(int gate, int64 queued_at);
 governor_noreturn static void give_up(int gate, int64 after_ms);
-static void refuse_if_hopeless(int gate, bool at_begin);
+static bool is_hopeless(int gate, bool at_begin, bool observed);
 governor_noreturn static void refuse(int gate, const char *why);
 static void tell_client(int gate);
 static void log_wait(int gate, int64 queued_at, bool admitted);
@@ -57,17 +57,15 @@ governor_wait_start(void)
 GovernorWaitEnd
 governor_wait_for_slot(int gate, int role, bool at_begin)
 {
-	bool		observed = pg_atomic_read_u32(&governor->observing) != 0;
+	bool		observed = governor_gate_is_observed(gate);
 	uint64		how = observed ? GOVERNOR_OBSERVED : 0;
 	bool		moved;
 	int64		queued_at;
 
-	if (!observed)
-	{
-		if (governor_doze_gates_are_open())
-			return GOVERNOR_WAIT_WITHOUT;
-		refuse_if_hopeless(gate, at_begin);
-	}
+	if (!observed && governor_doze_gates_are_open())
+		return GOVERNOR_WAIT_WITHOUT;
+	if (is_hopeless(gate, at_begin, observed))
+		return GOVERNOR_WAIT_WITHOUT;
 	if (!at_begin || governor_wait_holds_locks())
 		how |= GOVERNOR_HOLDING;
 	pg_atomic_write_u32(&governor_my_session->order, GOVERNOR_ORDER_NONE);
@@ -359,25 +357,30 @@ give_up(int gate, int64 after_ms)
 			 errhint("Nothing was done yet: the transaction can be tried again.")));
 }
 
-/* The forecast is what is in front, at the pace of the last slots. */
-static void
-refuse_if_hopeless(int gate_index, bool at_begin)
+/*
+ * Whether it would miss a timeout, by what is in front at the pace of the last slots: then it is refused, or, where nobody
+ * waits, would have been.
+ */
+static bool
+is_hopeless(int gate_index, bool at_begin, bool observed)
 {
 	GovernorGate *gate = governor_gate_at(gate_index);
 	GovernorForecast forecast = {0};
 	GovernorVerdict verdict;
 
 	if (!governor_refuse_early)
-		return;
+		return false;
 	forecast.wait_us = (int64) (governor_gate_occupancy(gate).queued + 1) * pg_atomic_read_u32(&gate->place_us);
 	forecast.service_us = pg_atomic_read_u32(&gate->service_us);
 	verdict = governor_deadline_judge(deadlines_of(gate_index, at_begin), forecast);
 	if (!verdict.too_late)
-		return;
+		return false;
 	LWLockAcquire(governor_gate_lock(gate_index), LW_EXCLUSIVE);
 	gate->stats.refused++;
 	gate->stats.refused_early++;
 	LWLockRelease(governor_gate_lock(gate_index));
+	if (observed)
+		return true;
 	refuse(gate_index, psprintf("It would take about %lld ms%s, and the timeout is %lld ms. retry_after_ms=%lld",
 								(long long) verdict.needed_ms, verdict.by_work ? " with its work" : "",
 								(long long) verdict.deadline_ms, (long long) verdict.retry_after_ms));

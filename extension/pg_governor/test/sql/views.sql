@@ -14,6 +14,7 @@ SELECT mode, gates, why_open, monitor_pid > 0 AS monitor, monitor_last_look <= c
     repairs FROM pg_governor_health;
 SELECT DISTINCT pool, enforced FROM pg_governor_status ORDER BY 1, 2;
 SELECT count(*) FROM pg_governor_culprits;
+SELECT count(*) FROM pg_governor_rules;
 SELECT count(*) FROM pg_governor_advice();
 -- counts are evidence: only a superuser erases them
 SELECT pg_governor_reset();
@@ -25,6 +26,7 @@ TABLE pg_governor_queue;
 TABLE pg_governor_sessions;
 TABLE pg_governor_status;
 TABLE pg_governor_culprits;
+TABLE pg_governor_rules;
 TABLE pg_governor_health;
 SELECT * FROM pg_governor_advice();
 SELECT * FROM pg_governor_pools();

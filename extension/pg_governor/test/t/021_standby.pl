@@ -24,9 +24,13 @@ pg_governor.stall_time = 0
 pg_governor.long_time = 0
 pg_governor.queue_timeout = 0
 pg_governor.strict = $strict
+pg_governor.pools = 'reports()'
+pg_governor.pool_rules = 'reports(role=public, tag.job=report)'
 EOC
 	$standby->start;
 	wait_for_monitor($standby);
+	is($standby->safe_psql('postgres', "SELECT pool FROM pg_governor_sessions WHERE pid = pg_backend_pid() /*job='report'*/"), 'reports',
+		"strict = $strict: a tag chooses a pool");
 	my $sleeper = session($standby);
 	my $reader = session($standby);
 	# What looks must not queue.

@@ -63,6 +63,23 @@ cmp_ok($node->safe_psql('postgres', "SELECT refused_early $status 'transaction'"
 is($node->safe_psql('postgres', "SELECT refused_early $status 'query'"), '0', 'at its gate');
 is($node->safe_psql('postgres', "SELECT s.refused_early = p.refused FROM pg_governor_status s JOIN pg_governor_pools p USING (pool, class)
 	WHERE class = 'transaction'"), 't', 'and among all that are refused');
+
+# in mode observe nobody is, and who would be is counted
+set_all($node, mode => 'observe');
+$node->poll_query_until('postgres', "SELECT wait_ms > 2 $status 'transaction'") or die;
+my $refused = $node->safe_psql('postgres', "SELECT refused_early $status 'transaction'");
+$hasty->ask("SET pg_governor.user_queue_timeout = '1ms'");
+my $counted = 0;
+for (1 .. 20 * $PostgreSQL::Test::Utils::timeout_default)
+{
+	$hasty->ask("BEGIN;\nSELECT 1;\nROLLBACK");
+	last if $counted = $node->safe_psql('postgres', "SELECT refused_early > $refused $status 'transaction'") eq 't';
+	usleep(50_000);
+}
+ok($counted, 'mode observe counts who would be refused');
+is($hasty->errors, '', 'and refuses nobody');
+$hasty->ask('RESET pg_governor.user_queue_timeout');
+set_all($node, mode => 'enforce');
 $load->kill_kill;
 $node->poll_query_until('postgres', 'SELECT sum(taken) FROM pg_governor_pools', '0') or die;
 
