@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use lab::wait_until;
 use site::{Site, SiteNode};
 use spec::{Check, SameRows, metrics};
-use verify::{ComparedServer, ComparedSide, ServerPair, TableFilter};
+use verify::{ComparedServer, PairMember, ServerPair, TableFilter};
 
 use crate::error::Error;
 use crate::outcome::{CheckOutcome, TrialFacts};
@@ -65,8 +65,8 @@ fn pair_of(nodes: [&SiteNode; 2]) -> Result<ServerPair, Error> {
 fn compare(mut pair: ServerPair, asked: &SameRows) -> Result<FoundRows, Error> {
     let filter = TableFilter { tables: asked.tables.clone(), schemas: Vec::new() };
     let extra = asked.extra.as_ref().map(|name| match *name == asked.nodes[0] {
-        true => ComparedSide::One,
-        false => ComparedSide::Other,
+        true => PairMember::One,
+        false => PairMember::Other,
     });
     let tables = pair.tables(&filter)?;
     let compared = pair.rows(&tables, extra, |_| {})?;

@@ -16,7 +16,7 @@ mod table;
 
 pub use error::Error;
 pub use objects::ObjectComparison;
-pub use pair::{ComparedSide, ServerPair};
+pub use pair::{PairMember, ServerPair};
 pub use rows::{ROWS_SORTED_MAX, TableComparison};
 pub use session::{ComparedServer, LOCK_WAIT_S, ServerDescription};
 pub use table::{ComparedTable, TableFilter, TableList};

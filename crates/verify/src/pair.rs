@@ -11,7 +11,7 @@ use crate::table::{self, TableFilter, TableList};
 
 /// One of two servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ComparedSide {
+pub enum PairMember {
     /// The first one.
     One,
     /// The second one.
@@ -84,7 +84,7 @@ impl ServerPair {
     pub fn rows(
         &mut self,
         tables: &TableList,
-        extra: Option<ComparedSide>,
+        extra: Option<PairMember>,
         mut told: impl FnMut(&TableComparison),
     ) -> Result<Vec<TableComparison>, Error> {
         let mut found = Vec::new();

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use crate::error::Error;
-use crate::pair::{ComparedSide, on_both};
+use crate::pair::{PairMember, on_both};
 use crate::session::ComparedServer;
 use crate::table::ComparedTable;
 
@@ -42,7 +42,7 @@ type Digests = BTreeMap<i32, PartDigest>;
 pub(crate) fn compare(
     servers: &mut [ComparedServer; 2],
     tables: &[ComparedTable; 2],
-    extra: Option<ComparedSide>,
+    extra: Option<PairMember>,
 ) -> Result<TableComparison, Error> {
     let whole = on_both(servers, |at, server| {
         let table = &tables[at];
@@ -74,7 +74,7 @@ fn alone(
     servers: &mut [ComparedServer; 2],
     at: usize,
     tables: &[ComparedTable; 2],
-    extra: Option<ComparedSide>,
+    extra: Option<PairMember>,
     found: &mut TableComparison,
 ) -> Result<(), Error> {
     let (table, server) = (&tables[at], &mut servers[at]);
@@ -96,7 +96,7 @@ fn alone(
 fn by_parts(
     servers: &mut [ComparedServer; 2],
     tables: &[ComparedTable; 2],
-    extra: Option<ComparedSide>,
+    extra: Option<PairMember>,
     found: &mut TableComparison,
 ) -> Result<(), Error> {
     let part = |table: &ComparedTable| format!("{} & {}", hash(&table.key(), 1), PARTS - 1);
@@ -180,7 +180,7 @@ type Passing = (i64, String, i64);
 fn name_rows(
     servers: &mut [ComparedServer; 2],
     sql: &[String; 2],
-    extra: Option<ComparedSide>,
+    extra: Option<PairMember>,
     found: &mut TableComparison,
 ) -> Result<(), Error> {
     let names = servers.each_ref().map(|server| server.name.clone());
@@ -211,7 +211,7 @@ fn name_rows(
 fn merge(
     from: [&Receiver<Passing>; 2],
     names: &[String; 2],
-    extra: Option<ComparedSide>,
+    extra: Option<PairMember>,
     found: &mut TableComparison,
 ) {
     let next = |at: usize| from[at].recv().ok();
@@ -251,10 +251,10 @@ fn merge(
     }
 }
 
-fn place(side: ComparedSide) -> usize {
+fn place(side: PairMember) -> usize {
     match side {
-        ComparedSide::One => 0,
-        ComparedSide::Other => 1,
+        PairMember::One => 0,
+        PairMember::Other => 1,
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use server::Client;
 use testing::servers;
-use verify::{ComparedServer, ComparedSide, Error, ServerPair, TableFilter};
+use verify::{ComparedServer, Error, PairMember, ServerPair, TableFilter};
 
 /// A server with two databases, `old` and `new`.
 struct Databases {
@@ -44,7 +44,7 @@ impl Databases {
     fn rows(
         &self,
         filter: &TableFilter,
-        extra: Option<ComparedSide>,
+        extra: Option<PairMember>,
     ) -> Result<([u64; 3], Vec<String>), Error> {
         let mut pair = self.pair()?;
         let tables = pair.tables(filter)?;
@@ -101,8 +101,8 @@ fn rows_that_differ_are_named() {
     check(&only(&["stock", "seen"]), None, [3001, 0, 0], &[]);
     let app = TableFilter { schemas: vec!["app".to_owned()], ..all.clone() };
     check(&app, None, [2, 1, 0], &["app.Parted (3): only on new"]);
-    check(&app, Some(ComparedSide::Other), [2, 0, 1], &[]);
-    check(&app, Some(ComparedSide::One), [2, 1, 0], &["app.Parted (3): only on new"]);
+    check(&app, Some(PairMember::Other), [2, 0, 1], &[]);
+    check(&app, Some(PairMember::One), [2, 1, 0], &["app.Parted (3): only on new"]);
     databases.run(
         "new",
         "UPDATE stock SET count = 0 WHERE id = 7; DELETE FROM stock WHERE id = 8; TRUNCATE app.low; \
