@@ -1,1 +1,1 @@
-SELECT count(*) = 3 AND bool_and(srsubstate = 'r') FROM pg_subscription_rel
+SELECT bool_and(srsubstate = 'r') FROM pg_subscription_rel

@@ -69,10 +69,8 @@ pub enum Error {
          with a copy of the data: reset = \"clone\""
     )]
     NotEmpty { place: String },
-    #[error(
-        "comparing rows: {node} has no table {table}; name a table with its schema, unless that is public"
-    )]
-    NoComparedTable { table: String, node: String },
+    #[error(transparent)]
+    Verify(#[from] verify::Error),
     #[error("counting rows: {0}")]
     Counting(site::Error),
 }
@@ -88,8 +86,7 @@ impl Error {
                 | Error::NoTable { .. }
                 | Error::NoColumns { .. }
                 | Error::NotEmpty { .. }
-                | Error::NoComparedTable { .. }
-        )
+        ) || matches!(self, Error::Verify(error) if error.is_of_caller())
     }
 
     /// True if the server says that it cannot read what it has: an internal error, or one of the system.

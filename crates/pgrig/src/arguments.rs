@@ -18,6 +18,7 @@ mod options;
 mod pages;
 mod search;
 pub(crate) mod set;
+mod verify;
 mod workload;
 
 pub(crate) use bisect::BisectArguments;
@@ -25,6 +26,7 @@ pub(crate) use compare::{CompareArguments, Sampled, StudyArguments};
 pub(crate) use history::{HistoryArguments, HistoryCommand};
 pub(crate) use isolation::{FormatWord, IsolationArguments, IsolationCommand, ModelWord};
 pub(crate) use search::SearchArguments;
+pub(crate) use verify::VerifyArguments;
 pub(crate) use workload::{MakeArguments, WorkloadArguments, WorkloadCommand};
 
 /// A test rig for PostgreSQL: builds the servers that a question needs, loads them, breaks them, and
@@ -73,6 +75,8 @@ pub(crate) enum Command {
     History(HistoryArguments),
     /// Judge what clients read: anomalies of isolation in the histories of a trial
     Isolation(IsolationArguments),
+    /// Compare two databases of yours, read-only: rows, sequences, owners, grants, indexes
+    Verify(VerifyArguments),
     /// Keep commits going while synchronous standbys cannot confirm them
     Guard(pgrig_guard::GuardArguments),
     /// Add and remove nodes of a PL/Proxy cluster while clients use it

@@ -174,6 +174,16 @@ impl From<import::Error> for Complaint {
     }
 }
 
+impl From<verify::Error> for Complaint {
+    fn from(error: verify::Error) -> Complaint {
+        let exit = match error.is_halfway() {
+            true => ProgramExit::Incomplete,
+            false => ProgramExit::CouldNotStart,
+        };
+        Complaint::new(&error).hinted(error.hint()).exit(exit)
+    }
+}
+
 impl From<study::Error> for Complaint {
     fn from(error: study::Error) -> Complaint {
         match error {

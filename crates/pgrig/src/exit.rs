@@ -14,7 +14,7 @@ pub(crate) const MEANINGS: [(ProgramExit, &str); 7] = [
     (ProgramExit::DoesNotFit, "does not fit this machine or target, or a part is not installed"),
     (
         ProgramExit::DoesNotHold,
-        "with `--gate`: an invariant or, with `--strict`, a finding fails; B is worse; anomalies found",
+        "`verify`: different; with `--gate`: an invariant or (`--strict`) finding fails; B worse; anomalies",
     ),
     (ProgramExit::CannotTell, "with `--gate`: cannot tell; `bisect` also without it"),
     (ProgramExit::Interrupted, "interrupted; what was measured is kept"),

@@ -76,6 +76,7 @@ fn execute(command: &Command) -> Result<ProgramExit, complaint::Complaint> {
         Command::Isolation(arguments) => command::isolation::isolation(arguments),
         Command::Workload(arguments) => command::workload::workload(arguments),
         Command::Diff(arguments) => command::diff::diff(arguments),
+        Command::Verify(arguments) => command::verify::verify(arguments),
         Command::Guard(arguments) => Ok(pgrig_guard::guard(arguments)?),
         Command::Shard(arguments) => Ok(pgrig_shard::shard(arguments)?),
         Command::Inventory(arguments) => command::inventory::inventory(arguments),

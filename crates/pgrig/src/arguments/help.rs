@@ -26,6 +26,7 @@ Read
   diff        Compare two records
   history     Keep results over time: list, draw and export them
   isolation   Judge what clients read: anomalies of isolation in the histories of a trial
+  verify      Compare two databases of yours, read-only: rows, sequences, owners, grants, indexes
 
 Operate
   guard       Keep commits going while synchronous standbys cannot confirm them

@@ -36,6 +36,7 @@ mod smoke;
 mod statements;
 mod strangers;
 mod target;
+mod verify;
 mod version;
 mod versus;
 mod words;

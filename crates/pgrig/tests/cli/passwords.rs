@@ -129,6 +129,7 @@ fn mistakes_show_no_password() {
         &["compare", "--a-conninfo", "CONNINFO", "--b-conninfo", "CONNINFO"],
         &["run", "mine", "--target", "CONNINFO"],
         &["run", "CONNINFO"],
+        &["verify", "--target", "old=CONNINFO", "--target", "new=CONNINFO"],
         &["guard", "CONNINFO"],
         &["guard", "status", "CONNINFO"],
         &["shard", "status", "--proxy", "CONNINFO"],

@@ -180,6 +180,7 @@ fn json_has_one_naming() {
         ("guard-status", include_str!("../../../../docs/guard-status.schema.json")),
         ("shard-status", include_str!("../../../../docs/shard-status.schema.json")),
         ("show", include_str!("../../../../docs/show.schema.json")),
+        ("verify", include_str!("../../../../docs/verify.schema.json")),
     ] {
         check_schema(name, &serde_json::from_str(schema).unwrap());
     }

@@ -124,7 +124,7 @@ metrics! {
     ROWS_COMPARED = row("rows_compared", "", Neither, Trial, Total, SAME,
         "rows of the first of two compared servers"),
     ROWS_COMPARED_BYTES = row("rows_compared_bytes", "B", Neither, Trial, Total, SAME,
-        "size of their tables on the first server, without indexes and without values stored out of line"),
+        "size of their tables on the first server, without indexes"),
     ROWS_COMPARE_S = row("rows_compare_s", "s", Neither, Trial, Total, SAME,
         "time that the comparison of the rows took"),
     ROWS_DIFFERENT = row("rows_different", "", Lower, Trial, Total, SAME,
@@ -132,7 +132,7 @@ metrics! {
     ROWS_EXTRA = row("rows_extra", "", Neither, Trial, Total, SAME,
         "rows that only the server has that may have rows of its own; they are not among the different ones"),
     OBJECTS_COMPARED = row("objects_compared", "", Neither, Trial, Total, SAME,
-        "tables, indexes, constraints and triggers of the first of two compared servers"),
+        "tables, views, sequences, columns, indexes, constraints and triggers of the first of two compared servers"),
     OBJECTS_DIFFERENT = row("objects_different", "", Lower, Trial, Total, SAME,
         "of both servers, those that one lacks, or that have another owner, grant, replica identity, definition or \
          validity"),
