@@ -18,6 +18,7 @@ mod options;
 mod pages;
 mod search;
 pub(crate) mod set;
+mod view;
 mod workload;
 
 pub(crate) use bisect::BisectArguments;
@@ -25,6 +26,7 @@ pub(crate) use compare::{CompareArguments, Sampled, StudyArguments};
 pub(crate) use history::{HistoryArguments, HistoryCommand};
 pub(crate) use isolation::{FormatWord, IsolationArguments, IsolationCommand, ModelWord};
 pub(crate) use search::SearchArguments;
+pub(crate) use view::ViewArguments;
 pub(crate) use workload::{MakeArguments, WorkloadArguments, WorkloadCommand};
 
 /// A test rig for PostgreSQL: builds the servers that a question needs, loads them, breaks them, and
@@ -59,6 +61,8 @@ pub(crate) enum Command {
     New(NewArguments),
     /// Print the verdicts of a record
     Show(ShowArguments),
+    /// Show all records below a folder in a browser: list, reports, two side by side, charts over time
+    View(ViewArguments),
     /// Write the report of a record again
     Report(RecordArguments),
     /// Compare two servers that are loaded in turn: is B faster than A?

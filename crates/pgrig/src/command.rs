@@ -22,4 +22,5 @@ pub(crate) mod search;
 pub(crate) mod show;
 pub(crate) mod state;
 pub(crate) mod studies;
+pub(crate) mod view;
 pub(crate) mod workload;

@@ -25,6 +25,7 @@ mod records;
 mod scraped;
 mod serve;
 mod served;
+mod shelf;
 mod studies;
 mod study_tables;
 mod summary;
@@ -69,6 +70,7 @@ fn execute(command: &Command) -> Result<ProgramExit, complaint::Complaint> {
         Command::Words(arguments) => command::glossary::words(arguments),
         Command::New(arguments) => command::new::new(arguments),
         Command::Show(arguments) => command::show::show(arguments),
+        Command::View(arguments) => command::view::view(arguments),
         Command::Report(arguments) => command::report::report(&arguments.directory),
         Command::Compare(arguments) => command::compare::compare(arguments),
         Command::Bisect(arguments) => command::bisect::bisect(arguments),

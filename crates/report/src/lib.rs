@@ -10,9 +10,11 @@
 
 mod actions;
 mod bench;
+mod beside;
 mod bisected;
 mod compared;
 mod report;
+mod shelf;
 
 mod grouping;
 mod history;
@@ -57,6 +59,7 @@ mod marked;
 mod number;
 
 pub use bench::BenchReport;
+pub use beside::{RecordBeside, beside};
 pub use bisected::{BisectedStep, bisected};
 pub use csv_files::{TRIAL_COLUMNS, VERDICT_COLUMNS};
 pub use evidence::ChartedTrial;
@@ -66,4 +69,5 @@ pub use live::{LiveLook, live_shell, pairs_under_way, under_way};
 pub use printed::{ClaimAnswers, printed};
 pub use report::Report;
 pub use search::{SearchAxis, SearchEnd, SearchReport, SearchWindow};
+pub use shelf::{ListedAnswer, ListedRecord, ListedState, shelf};
 pub use tables::cell_words;

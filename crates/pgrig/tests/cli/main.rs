@@ -38,6 +38,7 @@ mod strangers;
 mod target;
 mod version;
 mod versus;
+mod view;
 mod words;
 
 use std::path::{Path, PathBuf};
