@@ -13,6 +13,7 @@ mod compare;
 mod help;
 mod history;
 mod isolation;
+mod mcp;
 mod options;
 #[cfg(test)]
 mod pages;
@@ -25,6 +26,7 @@ pub(crate) use bisect::BisectArguments;
 pub(crate) use compare::{CompareArguments, Sampled, StudyArguments};
 pub(crate) use history::{HistoryArguments, HistoryCommand};
 pub(crate) use isolation::{FormatWord, IsolationArguments, IsolationCommand, ModelWord};
+pub(crate) use mcp::McpArguments;
 pub(crate) use search::SearchArguments;
 pub(crate) use view::ViewArguments;
 pub(crate) use workload::{MakeArguments, WorkloadArguments, WorkloadCommand};
@@ -81,6 +83,8 @@ pub(crate) enum Command {
     Guard(pgrig_guard::GuardArguments),
     /// Add and remove nodes of a PL/Proxy cluster while clients use it
     Shard(pgrig_shard::ShardArguments),
+    /// Be the tools of an assistant: answer MCP requests on standard input
+    Mcp(McpArguments),
     /// Print an inventory of hosts from what kubectl or scontrol lists
     Inventory(InventoryArguments),
     /// Remove what a crash of the machine left
@@ -442,6 +446,11 @@ pub(crate) fn described() -> clap::Command {
             .disable_help_flag(true)
             .disable_version_flag(true)
     })
+}
+
+/// The same with pgbench's options of a comparison, those left out that a comparison does not follow.
+pub(crate) fn of_tools() -> clap::Command {
+    described().mut_subcommand("compare", options::of_compared)
 }
 
 /// Reads a command line. A comparison's own options and pgbench's may stand in any order.

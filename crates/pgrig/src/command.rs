@@ -14,6 +14,7 @@ pub(crate) mod inventory;
 pub(crate) mod isolation;
 mod machine;
 pub(crate) mod man;
+pub(crate) mod mcp;
 pub(crate) mod new;
 pub(crate) mod report;
 pub(crate) mod roles;

@@ -5,6 +5,7 @@
 //! Reading order: `arguments` parses the command line, `command` runs it, `exit` has the exit codes.
 
 mod arguments;
+mod assistant;
 mod command;
 mod exchange;
 mod exit;
@@ -80,6 +81,7 @@ fn execute(command: &Command) -> Result<ProgramExit, complaint::Complaint> {
         Command::Diff(arguments) => command::diff::diff(arguments),
         Command::Guard(arguments) => Ok(pgrig_guard::guard(arguments)?),
         Command::Shard(arguments) => Ok(pgrig_shard::shard(arguments)?),
+        Command::Mcp(arguments) => command::mcp::mcp(arguments),
         Command::Inventory(arguments) => command::inventory::inventory(arguments),
         Command::Clean(arguments) => command::clean::clean(arguments),
         Command::Completions(arguments) => command::completions::completions(arguments.shell),

@@ -31,6 +31,7 @@ Read
 Operate
   guard       Keep commits going while synchronous standbys cannot confirm them
   shard       Add and remove nodes of a PL/Proxy cluster while clients use it
+  mcp         Be the tools of an assistant: answer MCP requests on standard input
   inventory   Print an inventory of hosts from what kubectl or scontrol lists
   clean       Remove what a crash of the machine left
 

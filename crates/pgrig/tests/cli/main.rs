@@ -17,6 +17,7 @@ mod interruption;
 mod isolation;
 mod machines;
 mod majors;
+mod mcp;
 mod mutants;
 mod namesake;
 mod passwords;
