@@ -41,6 +41,14 @@ impl CommandComplaint {
         self
     }
 
+    /// The same as one text without colours, for a page.
+    pub fn words(&self) -> String {
+        let text = terminal::plain(&self.text);
+        let text = text.strip_prefix("error: ").unwrap_or(&text);
+        let hint = self.hint.as_ref().map(|hint| format!("; {}", terminal::plain(hint)));
+        format!("{text}{}", hint.as_deref().unwrap_or("")) // A complaint may lack a hint.
+    }
+
     /// The way in which the program ends by it.
     pub fn ending(&self) -> ProgramExit {
         self.exit

@@ -141,7 +141,12 @@ fn fitted_line(line: &str, columns: usize) -> String {
 
 /// Columns that a text takes: its colours take none.
 pub fn width(text: &str) -> usize {
-    text.split(MARK.as_str()).step_by(2).map(|part| part.chars().count()).sum()
+    plain(text).chars().count()
+}
+
+/// A text without its colours.
+pub fn plain(text: &str) -> String {
+    text.split(MARK.as_str()).step_by(2).collect()
 }
 
 /// A wider line is hard to read.

@@ -13,20 +13,24 @@ mod compare;
 mod help;
 mod history;
 mod isolation;
+mod mcp;
 mod options;
 #[cfg(test)]
 mod pages;
 mod search;
 pub(crate) mod set;
 mod verify;
+mod view;
 mod workload;
 
 pub(crate) use bisect::BisectArguments;
 pub(crate) use compare::{CompareArguments, Sampled, StudyArguments};
 pub(crate) use history::{HistoryArguments, HistoryCommand};
 pub(crate) use isolation::{FormatWord, IsolationArguments, IsolationCommand, ModelWord};
+pub(crate) use mcp::McpArguments;
 pub(crate) use search::SearchArguments;
 pub(crate) use verify::VerifyArguments;
+pub(crate) use view::ViewArguments;
 pub(crate) use workload::{MakeArguments, WorkloadArguments, WorkloadCommand};
 
 /// A test rig for PostgreSQL: builds the servers that a question needs, loads them, breaks them, and
@@ -61,6 +65,8 @@ pub(crate) enum Command {
     New(NewArguments),
     /// Print the verdicts of a record
     Show(ShowArguments),
+    /// Show all records below a folder in a browser: list, reports, two side by side, charts over time
+    View(ViewArguments),
     /// Write the report of a record again
     Report(RecordArguments),
     /// Compare two servers that are loaded in turn: is B faster than A?
@@ -81,6 +87,8 @@ pub(crate) enum Command {
     Guard(pgrig_guard::GuardArguments),
     /// Add and remove nodes of a PL/Proxy cluster while clients use it
     Shard(pgrig_shard::ShardArguments),
+    /// Be the tools of an assistant: answer MCP requests on standard input
+    Mcp(McpArguments),
     /// Print an inventory of hosts from what kubectl or scontrol lists
     Inventory(InventoryArguments),
     /// Remove what a crash of the machine left
@@ -442,6 +450,11 @@ pub(crate) fn described() -> clap::Command {
             .disable_help_flag(true)
             .disable_version_flag(true)
     })
+}
+
+/// The same with pgbench's options of a comparison, those left out that a comparison does not follow.
+pub(crate) fn of_tools() -> clap::Command {
+    described().mut_subcommand("compare", options::of_compared)
 }
 
 /// Reads a command line. A comparison's own options and pgbench's may stand in any order.

@@ -67,6 +67,11 @@ impl Complaint {
         Complaint(self.0.hiding_passwords(words))
     }
 
+    /// The same as one text, for a page.
+    pub(crate) fn words(&self) -> String {
+        self.0.words()
+    }
+
     /// Tells it, and how the program ends.
     pub(crate) fn show(&self) -> ProgramExit {
         self.0.show()

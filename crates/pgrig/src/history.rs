@@ -68,21 +68,15 @@ pub(crate) fn add(
     machine: &str,
     (subject, mark): (ResultSubject, Option<PastMark>),
 ) -> Result<(), Complaint> {
-    let record = std::path::absolute(record).unwrap_or_else(|_| record.to_owned());
-    let record = record.display().to_string();
+    let line = line(record, results, commit, machine, (subject, mark));
     if path.symlink_metadata().is_ok() {
         let known = History::open(path)?;
-        let is_there = |line: &PastResult| line.record == record && line.time == results.started_at;
+        let is_there = |one: &PastResult| one.record == line.record && one.time == line.time;
         if known.lines.iter().any(is_there) {
-            let what = format!("{record} is in {} already", path.display());
+            let what = format!("{} is in {} already", line.record, path.display());
             return Err(Complaint::new(what).hinted(Some("a history holds each result once")));
         }
     }
-    let (study, answer) = (&results.name, &results.answer);
-    let mut line = PastResult::new(&results.started_at, machine, study, answer, &record);
-    line.commit = commit.map(str::to_owned);
-    (line.subject, line.mark) = (Some(subject), mark);
-    line.figures = results.figures.iter().map(past_figure).collect();
     let line = line.line();
     let file = open(path, OpenOptions::new().create(true).append(true));
     let written =
@@ -90,7 +84,31 @@ pub(crate) fn add(
     written.map_err(|error| failed("writing", path, &error))
 }
 
+/// The line of a result.
+pub(crate) fn line(
+    record: &Path,
+    results: &ExportedResults,
+    commit: Option<&str>,
+    machine: &str,
+    (subject, mark): (ResultSubject, Option<PastMark>),
+) -> PastResult {
+    let record = std::path::absolute(record).unwrap_or_else(|_| record.to_owned());
+    let record = record.display().to_string();
+    let (study, answer) = (&results.name, &results.answer);
+    let mut line = PastResult::new(&results.started_at, machine, study, answer, &record);
+    line.commit = commit.map(str::to_owned);
+    (line.subject, line.mark) = (Some(subject), mark);
+    line.figures = results.figures.iter().map(past_figure).collect();
+    line
+}
+
 impl History {
+    /// Results that no file has; `place` is where they come from.
+    pub(crate) fn of(place: &Path, mut lines: Vec<PastResult>) -> History {
+        lines.sort_by(|one, other| one.time.cmp(&other.time));
+        History { path: place.to_owned(), lines }
+    }
+
     pub(crate) fn open(path: &Path) -> Result<History, Complaint> {
         let file = open(path, OpenOptions::new().read(true)).map_err(|error| {
             let hint = match error.kind() {
@@ -109,8 +127,7 @@ impl History {
             };
             lines.push(PastResult::read(&text).map_err(bad)?);
         }
-        lines.sort_by(|one: &PastResult, other| one.time.cmp(&other.time));
-        Ok(History { path: path.to_owned(), lines })
+        Ok(History::of(path, lines))
     }
 
     /// The results, in the order of time.

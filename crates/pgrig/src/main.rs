@@ -5,6 +5,7 @@
 //! Reading order: `arguments` parses the command line, `command` runs it, `exit` has the exit codes.
 
 mod arguments;
+mod assistant;
 mod command;
 mod exchange;
 mod exit;
@@ -25,6 +26,7 @@ mod records;
 mod scraped;
 mod serve;
 mod served;
+mod shelf;
 mod studies;
 mod study_tables;
 mod summary;
@@ -69,6 +71,7 @@ fn execute(command: &Command) -> Result<ProgramExit, complaint::Complaint> {
         Command::Words(arguments) => command::glossary::words(arguments),
         Command::New(arguments) => command::new::new(arguments),
         Command::Show(arguments) => command::show::show(arguments),
+        Command::View(arguments) => command::view::view(arguments),
         Command::Report(arguments) => command::report::report(&arguments.directory),
         Command::Compare(arguments) => command::compare::compare(arguments),
         Command::Bisect(arguments) => command::bisect::bisect(arguments),
@@ -79,6 +82,7 @@ fn execute(command: &Command) -> Result<ProgramExit, complaint::Complaint> {
         Command::Verify(arguments) => command::verify::verify(arguments),
         Command::Guard(arguments) => Ok(pgrig_guard::guard(arguments)?),
         Command::Shard(arguments) => Ok(pgrig_shard::shard(arguments)?),
+        Command::Mcp(arguments) => command::mcp::mcp(arguments),
         Command::Inventory(arguments) => command::inventory::inventory(arguments),
         Command::Clean(arguments) => command::clean::clean(arguments),
         Command::Completions(arguments) => command::completions::completions(arguments.shell),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use record::{RecordReader, Trial};
 use report::{ChartedTrial, ExportedResults, Report};
 use spec::{ROUNDS_MAX, Study, StudyProfile};
-use verdict::StudyVerdicts;
+use verdict::{DiffSide, StudyVerdicts};
 
 use crate::complaint::Complaint;
 
@@ -19,6 +19,12 @@ impl Opened {
     pub(crate) fn judge(&self) -> StudyVerdicts {
         let reader = &self.reader;
         verdict::judge_record(&self.study, reader.header(), reader.trials(), reader.pairs())
+    }
+
+    /// The record as one side of a difference.
+    pub(crate) fn side(&self) -> DiffSide<'_> {
+        let Opened { reader, study } = self;
+        DiffSide { header: reader.header(), study, trials: reader.trials(), pairs: reader.pairs() }
     }
 
     /// The command that goes on with the run, on the same servers.

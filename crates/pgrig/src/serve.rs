@@ -10,4 +10,4 @@
 mod answer;
 mod server;
 
-pub(crate) use server::{Error, Server};
+pub(crate) use server::{Error, Server, token};

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use crate::Trial;
 
-pub(crate) const HEADER: &str = "record.json";
+/// The first page of a record.
+pub const HEADER: &str = "record.json";
 
 /// The directory of the study's copy.
 pub(crate) const STUDY: &str = "study";

@@ -81,14 +81,14 @@ pub use host::{HostLoad, HostUse};
 pub use host_gap::{HostGap, HostGapKind, HostTimeLost, retransmission_ns};
 pub use interval::{BlockCycles, LoadInterval, summaries};
 pub use kept_exploration::KeptExploration;
-pub use layout::KEPT_STATES;
+pub use layout::{HEADER, KEPT_STATES};
 pub use lock::is_held;
 pub use mark::{MarkKind, TimelineMark};
 pub use moment::Moment;
 pub use paired::{PairingAttempt, RatioSeries, WorkingSeries};
 pub use past::{PastFigure, PastMark, PastResult, ResultSubject};
 pub use planned_trial::PlannedTrial;
-pub use reader::{RecordReader, is_record};
+pub use reader::{RecordReader, ended_trials, is_record};
 pub use sample::Sample;
 pub use timeline::TimedAction;
 pub use trial::{

@@ -1,6 +1,6 @@
 //! Reads a record, finished or not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
@@ -167,6 +167,22 @@ fn kept<T>(list: &mut Vec<T>, one: T, beside: usize) -> usize {
 /// True if a folder looks like a record. Its contents are checked when it is opened.
 pub fn is_record(directory: &Path) -> bool {
     directory.join(HEADER).symlink_metadata().is_ok()
+}
+
+/// The number of trials of which an attempt has ended. Nothing of them is read.
+///
+/// # Errors
+/// If the directory is no record, or cannot be listed.
+pub fn ended_trials(directory: &Path) -> Result<usize, Error> {
+    let below = Inside::open(directory)?.directory(TRIALS)?;
+    let entries = below.entries()?.into_iter();
+    let ended = entries.filter(|entry| {
+        entry.kind == FileType::Directory && !is_unfinished(Path::new(&entry.name))
+    });
+    let number = |name: &str| name.split('-').next().map(str::to_owned);
+    let numbers: BTreeSet<String> =
+        ended.filter_map(|entry| number(entry.name.to_str()?)).collect();
+    Ok(numbers.len())
 }
 
 /// The two fields that every format has, so that another format is recognised as one.

@@ -10,9 +10,11 @@
 
 mod actions;
 mod bench;
+mod beside;
 mod bisected;
 mod compared;
 mod report;
+mod shelf;
 
 mod grouping;
 mod history;
@@ -55,6 +57,7 @@ mod marked;
 mod number;
 
 pub use bench::BenchReport;
+pub use beside::{RecordBeside, beside};
 pub use bisected::{BisectedStep, bisected};
 pub use evidence::ChartedTrial;
 pub use exchange::{
@@ -65,4 +68,5 @@ pub use live::{LiveLook, live_shell, pairs_under_way, under_way};
 pub use printed::{ClaimAnswers, printed};
 pub use report::Report;
 pub use search::{SearchAxis, SearchEnd, SearchReport, SearchWindow};
+pub use shelf::{ListedAnswer, ListedRecord, ListedState, shelf};
 pub use tables::cell_words;

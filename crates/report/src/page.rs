@@ -6,6 +6,7 @@
 use askama::Template;
 
 use crate::marked::Marked;
+use crate::shelf::ListedRecord;
 use crate::view::{
     Answer, ClaimRow, Comparison, CurveSet, DotFigure, FactGroup, GlanceRow, Log, PairsBlock,
     Table, Tally, WitnessBlock,
@@ -23,6 +24,7 @@ pub(crate) const STYLE: &str = concat!(
     include_str!("../vendor/uplot/uPlot.min.css"),
     include_str!("../assets/style/page.css"),
     include_str!("../assets/style/figures.css"),
+    include_str!("../assets/style/shelf.css"),
     include_str!("../assets/style/media.css"),
 );
 
@@ -39,6 +41,10 @@ pub(crate) const SCRIPT: &str = concat!(
     include_str!("../assets/script/main.js"),
     "})();"
 );
+
+/// Script of the list of all records.
+pub(crate) const SHELF_SCRIPT: &str =
+    concat!("(() => {\n\"use strict\";\n", include_str!("../assets/script/shelf.js"), "})();");
 
 /// Style and script of the page around a report that grows.
 pub(crate) const LIVE_STYLE: &str = include_str!("../assets/style/live.css");
@@ -174,6 +180,49 @@ pub(crate) struct BenchPage {
     pub(crate) environment: Vec<FactGroup>,
     /// Figures for the charts.
     pub(crate) data: String,
+}
+
+/// The page of all records.
+#[derive(Template)]
+#[template(path = "shelf.html")]
+pub(crate) struct ShelfPage {
+    /// The folder that is shown.
+    pub(crate) folder: String,
+    /// The runs that are running.
+    pub(crate) running: Vec<ListedRecord>,
+    /// The states that there are.
+    pub(crate) states: Vec<&'static str>,
+    /// Records whose answer is still being read.
+    pub(crate) unread: usize,
+    /// What is not shown; empty where all is.
+    pub(crate) left_out: String,
+    pub(crate) records: Vec<ListedRecord>,
+}
+
+/// Two records side by side.
+#[derive(Template)]
+#[template(path = "beside.html")]
+pub(crate) struct BesidePage {
+    pub(crate) columns: [BesideColumn; 2],
+    /// The differences in a sentence.
+    pub(crate) summary: String,
+    /// What both have in common.
+    pub(crate) tables: Vec<Table>,
+    /// Figures for the charts: none.
+    pub(crate) data: String,
+}
+
+/// One of two records.
+#[derive(Debug)]
+pub(crate) struct BesideColumn {
+    /// The address of its report.
+    pub(crate) address: String,
+    pub(crate) folder: String,
+    pub(crate) name: String,
+    pub(crate) started_at: String,
+    pub(crate) answer: String,
+    /// What the sides of a comparison are.
+    pub(crate) sides: Vec<String>,
 }
 
 /// The page of a history, or of a bisection.

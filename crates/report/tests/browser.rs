@@ -7,7 +7,7 @@ mod example;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use report::{FigureSeries, SeriesPoint};
+use report::{FigureSeries, ListedAnswer, ListedRecord, ListedState, SeriesPoint};
 
 /// Browsers that take the same options, by the names they are installed under.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
@@ -116,6 +116,7 @@ fn the_pages_have_no_serious_finding_of_axe() {
     let report = example::report(|report| report.html());
     let sweep = example::sweep::report(|report| report.html());
     let bench = example::bench().html();
+    let shelf = report::shelf("runs", &shelved(), "Not all is shown.");
     // Each page runs axe in a frame of its own, and tells the page around it.
     let probe = r#"
         const wide = document.documentElement.scrollWidth > document.documentElement.clientWidth;
@@ -136,6 +137,8 @@ fn the_pages_have_no_serious_finding_of_axe() {
         ("light", "report narrow", 400, report.clone()),
         ("light", "sweep wide", 1280, sweep.clone()),
         ("light", "bench printed", 1000, printed(&bench)),
+        ("light", "shelf narrow", 390, shelf.clone()),
+        ("dark", "shelf wide", 1280, shelf),
         ("dark", "report wide", 1280, report),
         ("dark", "sweep narrow", 400, sweep),
         ("dark", "bench narrow", 400, bench),
@@ -158,6 +161,33 @@ fn the_pages_have_no_serious_finding_of_axe() {
         let said = status(&dom);
         assert!(said.contains(&format!("data-probe=\"{}\"", expected.join("; "))), "{said}");
     }
+}
+
+/// A record in each state.
+fn shelved() -> Vec<ListedRecord> {
+    let states = [
+        ListedState::Running { ended: 3, planned: 12 },
+        ListedState::Done,
+        ListedState::Interrupted,
+        ListedState::Killed,
+        ListedState::Broken,
+        ListedState::Unreadable,
+    ];
+    let record = |(state, number): (ListedState, usize)| ListedRecord {
+        number,
+        started_at: format!("2026-11-0{number}T04:00:00Z"),
+        name: "compare --file=orders.sql --client=16".to_owned(),
+        profile: "quick".to_owned(),
+        folder: format!("of/november/2026-11-0{number}-compare-1"),
+        state,
+        // The last one is still being read.
+        read: (number < 6).then(|| ListedAnswer {
+            sentence: "B with index.sql is faster than A: 624× [604, 644].".to_owned(),
+            claims: [3, 1, 2],
+        }),
+        alike: number,
+    };
+    states.into_iter().zip(1..).map(record).collect()
 }
 
 /// A page around others, which writes down what they tell.

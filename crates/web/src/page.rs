@@ -32,8 +32,13 @@ impl WebResponse {
 
 /// The pages that a server shows.
 ///
-/// The thread of the server asks, so an answer must not wait for anything.
+/// The thread of the server asks, so an answer must not wait for anything, unless it says that it takes long.
 pub trait PageSource: Send + Sync + 'static {
     /// The answer to a request.
     fn answer(&self, request: PageRequest<'_>) -> WebResponse;
+
+    /// True if the answer takes long: a thread beside the server then asks for it.
+    fn takes_long(&self, _request: PageRequest<'_>) -> bool {
+        false
+    }
 }

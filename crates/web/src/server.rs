@@ -16,6 +16,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
 use crate::connections::{IsServed, OpenConnections};
@@ -52,6 +53,8 @@ const BACKLOG: i32 = 4096;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Connections that are accepted in one turn, fewer than may be open: each is looked at once before it may have to go.
 const ACCEPTED_AT_ONCE: u64 = 128;
+/// Pages that are made beside the server at the same time; others wait.
+const LONG_PAGES: usize = 2;
 /// Time that pages under way have when the server ends.
 const LAST_TIME: Duration = Duration::from_secs(2);
 
@@ -66,7 +69,10 @@ impl PageServer {
         rustix::net::listen(&listener, BACKLOG)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(LONG_PAGES)
+            .build()?;
         let (stop, stopped) = oneshot::channel();
         let site = Arc::new(Site { source, names });
         let thread = thread::Builder::new().name("pages".to_owned()).spawn(move || {
@@ -76,6 +82,8 @@ impl PageServer {
             let _ = runtime.block_on(stopped);
             accepting.abort();
             runtime.block_on(send_the_rest(&open));
+            // A page that is still being made has no reader any more.
+            runtime.shutdown_background();
         })?;
         Ok(PageServer { address, stop: Some(stop), thread: Some(thread) })
     }
@@ -131,9 +139,13 @@ async fn send_the_rest(open: &Mutex<OpenConnections>) {
 /// Answers one request.
 async fn serve(stream: TcpStream, site: Arc<Site>, is_served: IsServed) {
     let service = service_fn(|request: Request<Incoming>| {
-        let page = site.answer(&request);
-        is_served.store(page.status == 200, Ordering::Relaxed);
-        std::future::ready(Ok::<_, Infallible>(response(page)))
+        let site = Arc::clone(&site);
+        let is_served = &is_served;
+        async move {
+            let page = site.answer(&request).await;
+            is_served.store(page.status == 200, Ordering::Relaxed);
+            Ok::<_, Infallible>(response(page))
+        }
     });
     let connection = http1::Builder::new()
         .keep_alive(false)
@@ -147,7 +159,7 @@ async fn serve(stream: TcpStream, site: Arc<Site>, is_served: IsServed) {
 }
 
 impl Site {
-    fn answer(&self, request: &Request<Incoming>) -> WebResponse {
+    async fn answer(&self, request: &Request<Incoming>) -> WebResponse {
         let mut hosts = request.headers().get_all(HOST).iter();
         let host = match (hosts.next().map(HeaderValue::to_str), hosts.next()) {
             (Some(Ok(host)), None) => host,
@@ -167,7 +179,14 @@ impl Site {
         if !request.body().is_end_stream() {
             return WebResponse::refused(413, "a request has no body");
         }
-        self.source.answer(PageRequest { path: request.uri().path() })
+        let path = request.uri().path();
+        if !self.source.takes_long(PageRequest { path }) {
+            return self.source.answer(PageRequest { path });
+        }
+        let source = Arc::clone(&self.source);
+        let path = path.to_owned();
+        let made = spawn_blocking(move || source.answer(PageRequest { path: &path })).await;
+        made.unwrap_or_else(|_| WebResponse::refused(500, "this page could not be made"))
     }
 }
 

@@ -80,6 +80,8 @@ pub struct OptionName {
     pub argument: Option<&'static str>,
     /// Its text in `--help`.
     pub about: &'static str,
+    /// True if a comparison follows it.
+    pub is_compared: bool,
 }
 
 /// Every option of `bench`, pgbench's first.
@@ -90,6 +92,7 @@ pub fn option_names(major: Major) -> Vec<OptionName> {
         long: row.long,
         argument: row.argument(),
         about: row.help.first().map_or("", |(_, about)| about),
+        is_compared: row.not_compared.is_none(),
     });
     named.collect()
 }

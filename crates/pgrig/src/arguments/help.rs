@@ -22,6 +22,7 @@ Measure
 
 Read
   show        Print the verdicts of a record
+  view        Show all records below a folder in a browser: list, reports, two side by side, charts over time
   report      Write the report of a record again
   diff        Compare two records
   history     Keep results over time: list, draw and export them
@@ -31,6 +32,7 @@ Read
 Operate
   guard       Keep commits going while synchronous standbys cannot confirm them
   shard       Add and remove nodes of a PL/Proxy cluster while clients use it
+  mcp         Be the tools of an assistant: answer MCP requests on standard input
   inventory   Print an inventory of hosts from what kubectl or scontrol lists
   clean       Remove what a crash of the machine left
 

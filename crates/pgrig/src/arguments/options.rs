@@ -1,15 +1,24 @@
 //! pgbench's options as clap describes them, and reads them among others.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use pgbench::options::option_names;
+use pgbench::options::{OptionName, option_names};
 
 const DBNAME: &str = "DBNAME";
 
 /// Every option and the operand, as a part of `command`; what it has itself is left as it is. The help of another
 /// command leaves them out.
 pub(super) fn of_pgbench(command: Command) -> Command {
+    with_options(command, option_names(pgbench::Major::default()))
+}
+
+/// The same with those options that a comparison follows.
+pub(super) fn of_compared(command: Command) -> Command {
+    let options = option_names(pgbench::Major::default()).into_iter();
+    with_options(command, options.filter(|option| option.is_compared).collect())
+}
+
+fn with_options(command: Command, options: Vec<OptionName>) -> Command {
     let is_hidden = is_other(&command);
-    let options = option_names(pgbench::Major::default());
     let command = options.into_iter().fold(command, |command, option| {
         let has = |one: &Arg| one.get_long() == Some(option.long);
         // clap's own help is not among them.

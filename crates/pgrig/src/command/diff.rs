@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use stats::ConfidenceInterval;
 use terms::figure;
-use verdict::{DiffSide, DifferenceMeaning, MetricDifference, RecordDiff, RunCondition};
+use verdict::{DifferenceMeaning, MetricDifference, RecordDiff, RunCondition};
 
 use crate::arguments::DiffArguments;
 use crate::complaint::Complaint;
@@ -17,7 +17,7 @@ use console::terminal::{self, FAINT, STRONG, UNSURE, styled};
 pub(crate) fn diff(arguments: &DiffArguments) -> Result<ProgramExit, Complaint> {
     let paths = [&arguments.before, &arguments.after];
     let (before, after) = (records::open(paths[0])?, records::open(paths[1])?);
-    let diff = verdict::diff(side(&before), side(&after));
+    let diff = verdict::diff(before.side(), after.side());
     if diff.differences.is_empty() {
         let [first, second] = paths.map(|path| path.display());
         let what = format!("{first} and {second} have no trial and no pairs in common");
@@ -49,11 +49,6 @@ pub(crate) fn diff(arguments: &DiffArguments) -> Result<ProgramExit, Complaint> 
         ));
     }
     Ok(ProgramExit::Done)
-}
-
-fn side(opened: &Opened) -> DiffSide<'_> {
-    let Opened { reader, study } = opened;
-    DiffSide { header: reader.header(), study, trials: reader.trials(), pairs: reader.pairs() }
 }
 
 fn print_side(word: &str, opened: &Opened, path: &Path) {

@@ -139,7 +139,8 @@ impl Server {
     }
 }
 
-fn token() -> Result<String, Error> {
+/// A text that nobody can guess.
+pub(crate) fn token() -> Result<String, Error> {
     let mut bytes = [0; TOKEN_BYTES];
     getrandom(&mut bytes, GetRandomFlags::empty())?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

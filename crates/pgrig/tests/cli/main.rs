@@ -17,6 +17,7 @@ mod interruption;
 mod isolation;
 mod machines;
 mod majors;
+mod mcp;
 mod mutants;
 mod namesake;
 mod passwords;
@@ -39,6 +40,7 @@ mod target;
 mod verify;
 mod version;
 mod versus;
+mod view;
 mod words;
 
 use std::path::{Path, PathBuf};

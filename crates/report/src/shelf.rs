@@ -1,0 +1,159 @@
+//! The page of all records below a folder, `pgrig view`.
+
+use crate::exchange::{CaseOutcome, ExportedResults};
+use crate::page::{ShelfPage, rendered};
+
+/// A record as the list shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedRecord {
+    /// The number in its address, and the time at which it began, RFC 3339.
+    pub number: usize,
+    /// Wall clock at the beginning, RFC 3339.
+    pub started_at: String,
+    /// The study, or what was compared.
+    pub name: String,
+    /// The profile of a study; empty for a comparison.
+    pub profile: String,
+    /// The folder, as seen from the one that is shown.
+    pub folder: String,
+    /// State of the run.
+    pub state: ListedState,
+    /// The answer and what was judged; none until somebody has read the record.
+    pub read: Option<ListedAnswer>,
+    /// Results with the same subject, this one included, that can be drawn over time.
+    pub alike: usize,
+}
+
+/// What a record says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedAnswer {
+    /// One sentence, or why the record cannot be read.
+    pub sentence: String,
+    /// Number of claims that hold, that do not, and of which it cannot be told.
+    pub claims: [usize; 3],
+}
+
+/// State of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListedState {
+    /// It runs now: trials that have ended, and trials of the plan.
+    Running {
+        /// Trials that have ended.
+        ended: usize,
+        /// Trials of the plan.
+        planned: usize,
+    },
+    /// Every trial was run.
+    Done,
+    /// It was stopped.
+    Interrupted,
+    /// It has no end: a crash, or a kill.
+    Killed,
+    /// It could not go on.
+    Broken,
+    /// The record is of another version, or damaged.
+    Unreadable,
+}
+
+impl ListedState {
+    /// States that a reader can choose.
+    pub(crate) const WORDS: [&'static str; 6] =
+        ["running", "done", "interrupted", "killed", "broken", "unreadable"];
+
+    pub(crate) fn word(&self) -> &'static str {
+        let [running, done, interrupted, killed, broken, unreadable] = ListedState::WORDS;
+        match self {
+            ListedState::Running { .. } => running,
+            ListedState::Done => done,
+            ListedState::Interrupted => interrupted,
+            ListedState::Killed => killed,
+            ListedState::Broken => broken,
+            ListedState::Unreadable => unreadable,
+        }
+    }
+
+    /// How far it is, for what is running.
+    pub(crate) fn course(&self) -> String {
+        match self {
+            ListedState::Running { ended, planned } => format!("{ended} of {planned} trials"),
+            _ => String::new(),
+        }
+    }
+
+    /// True if a process writes the record now.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        matches!(self, ListedState::Running { .. })
+    }
+}
+
+impl ListedRecord {
+    /// `2026-11-25 03:09`
+    pub(crate) fn minute(&self) -> String {
+        self.started_at.chars().take(16).map(|one| if one == 'T' { ' ' } else { one }).collect()
+    }
+
+    /// True if a report can be made of it.
+    pub(crate) fn has_report(&self) -> bool {
+        self.state != ListedState::Unreadable
+    }
+}
+
+impl ListedAnswer {
+    /// What a list shows of a record's results.
+    #[must_use]
+    pub fn of(results: &ExportedResults) -> ListedAnswer {
+        let count = |is: &dyn Fn(CaseOutcome) -> bool| {
+            results.cases.iter().filter(|case| is(case.outcome)).count()
+        };
+        let holds = count(&|one| matches!(one, CaseOutcome::Passed | CaseOutcome::Harm));
+        let fails = count(&|one| one == CaseOutcome::Failed);
+        let claims = [holds, fails, results.cases.len() - holds - fails];
+        ListedAnswer { sentence: results.answer.clone(), claims }
+    }
+
+    /// `3 hold, 1 does not, 2 cannot be told`
+    pub(crate) fn tally(&self) -> String {
+        let [holds, fails, unsure] = self.claims;
+        let parts = [
+            (holds, if holds == 1 { "holds" } else { "hold" }),
+            (fails, if fails == 1 { "does not" } else { "do not" }),
+            (unsure, "cannot be told"),
+        ];
+        let parts = parts.iter().filter(|(count, _)| *count > 0);
+        parts.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The records below a folder, the newest first, as a page that asks for news below its own address. `unread` is the
+/// number of those whose answer is still being read, `left_out` says what is not shown.
+#[must_use]
+pub fn shelf(folder: &str, records: &[ListedRecord], left_out: &str) -> String {
+    let unread = records.iter().filter(|record| record.read.is_none()).count();
+    rendered(&ShelfPage {
+        folder: folder.to_owned(),
+        running: records.iter().filter(|record| record.state.is_running()).cloned().collect(),
+        states: ListedState::WORDS
+            .into_iter()
+            .filter(|word| records.iter().any(|record| record.state.word() == *word))
+            .collect(),
+        unread,
+        left_out: left_out.to_owned(),
+        records: records.to_vec(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tally_names_what_there_is() {
+        let check = |claims: [usize; 3], expected: &str| {
+            assert_eq!(ListedAnswer { sentence: String::new(), claims }.tally(), expected);
+        };
+        check([3, 1, 2], "3 hold, 1 does not, 2 cannot be told");
+        check([1, 0, 0], "1 holds");
+        check([0, 0, 0], "");
+    }
+}
