@@ -65,7 +65,7 @@ pub(crate) enum Command {
     New(NewArguments),
     /// Print the verdicts of a record
     Show(ShowArguments),
-    /// Show all records below a folder in a browser: list, reports, two side by side, charts over time
+    /// Show all records below a folder in a browser, alone, side by side and over time
     View(ViewArguments),
     /// Write the report of a record again
     Report(RecordArguments),

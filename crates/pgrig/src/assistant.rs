@@ -166,7 +166,8 @@ impl CommandEnd {
 fn shortened(mut text: String) -> String {
     if text.len() > TEXT_MAX {
         let bytes = text.len();
-        text.truncate(text.floor_char_boundary(TEXT_MAX));
+        let end = (0..=TEXT_MAX).rev().find(|at| text.is_char_boundary(*at));
+        text.truncate(end.expect("a text begins at a boundary"));
         text.push_str(&format!("\n[cut off: {bytes} bytes in all]"));
     }
     text

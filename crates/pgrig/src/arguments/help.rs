@@ -22,7 +22,7 @@ Measure
 
 Read
   show        Print the verdicts of a record
-  view        Show all records below a folder in a browser: list, reports, two side by side, charts over time
+  view        Show all records below a folder in a browser, alone, side by side and over time
   report      Write the report of a record again
   diff        Compare two records
   history     Keep results over time: list, draw and export them

@@ -74,8 +74,8 @@ pub(crate) fn run(
         // This thread waits for it.
         .parent_death_signal(Signal::TERM);
     let mut child = command.spawn()?;
-    let out = child.stdout().map(|stream| KeptStream::keep(stream));
-    let err = child.stderr().map(|stream| KeptStream::keep(stream));
+    let out = child.stdout().map(KeptStream::keep);
+    let err = child.stderr().map(KeptStream::keep);
     let mut quiet_since = Instant::now();
     let mut ended = None;
     let mut is_signalled = false;
