@@ -174,8 +174,13 @@ struct Spent {
 impl Spent {
     /// Nothing yet, on a machine on which work takes so many times as long as on an idle one.
     fn new(began: Instant, slowdown: f64) -> Spent {
-        let (work, loads) = (LearntPace::new(slowdown), LearntPace::new(1.0));
-        Spent { began, measured_s: 0.0, builds_s: 0.0, work, loads }
+        let work = LearntPace::new(slowdown);
+        Spent { began, measured_s: 0.0, builds_s: 0.0, work, loads: LearntPace::new(1.0) }
+    }
+
+    /// Since the run began.
+    fn seconds(&self) -> f64 {
+        self.began.elapsed().as_secs_f64()
     }
 }
 
@@ -291,8 +296,9 @@ impl Run<'_> {
         let study = &self.request.study;
         points.sort_unstable();
         points.dedup();
-        let (began, plans) = (Instant::now(), platform.plans(study, &points));
+        let plans = platform.plans(study, &points);
         let estimated_s = estimate::builds_s(&plans);
+        let began_s = self.spent.seconds();
         for plan in plans {
             if self.control.urgency() != StopUrgency::None {
                 return Err(Error::Interrupted { doing: "building servers" });
@@ -330,7 +336,7 @@ impl Run<'_> {
             labs.sync()?;
         }
         self.spent.builds_s = self.spent.began.elapsed().as_secs_f64();
-        self.spent.work.learn(estimated_s, began.elapsed().as_secs_f64());
+        self.spent.work.learn(estimated_s, self.spent.seconds() - began_s);
         Ok(())
     }
 
@@ -363,7 +369,9 @@ impl Run<'_> {
         let point = &self.request.study.points[planned.point];
         let alone = if self.sites.len() == 1 { SiteUse::Yes } else { SiteUse::No };
         let left_s = self.left_s(left);
-        let (began, measured_s, mut attempts) = (Instant::now(), self.spent.measured_s, 0.0);
+        let began_s = self.spent.seconds();
+        let measured_s = self.spent.measured_s;
+        let mut attempts = 0.0;
         observe(StudyEvent::TrialBegins { planned, of, point: &point.name, left_s });
         let is_its_own = |site: &Site| site.plan.points.contains(&planned.point);
         self.stop_sites(platform, |site| !is_its_own(site), observe)?;
@@ -385,7 +393,7 @@ impl Run<'_> {
         let loaded_s = self.spent.measured_s - measured_s;
         let estimate::TrialTime { load_s, work_s } = estimate::trial_time(point);
         self.spent.loads.learn(load_s * attempts, loaded_s);
-        self.spent.work.learn(work_s * attempts, began.elapsed().as_secs_f64() - loaded_s);
+        self.spent.work.learn(work_s * attempts, self.spent.seconds() - began_s - loaded_s);
         if let AttemptEnding::Failed(_) = finished.trial.ending {
             self.failed += 1;
         }

@@ -48,11 +48,13 @@ impl Run<'_> {
             }
             observe(StudyEvent::PairsBegin { pairing, of });
             let left_s: f64 = pairings[index..].iter().map(estimate::pairs_s).sum();
-            let (began, left_s) = (Instant::now(), left_s + spare.seconds());
+            let left_s = left_s + spare.seconds();
+            let began_s = self.spent.seconds();
             let given = spare.give(pairing);
             let paired = self.measure_pairing(platform, &given, left_s, observe)?;
             if paired.ending == AttemptEnding::Done {
-                spare = spare.after(pairing, began.elapsed().as_millis() as u64);
+                let took_ms = (self.spent.seconds() - began_s) * 1e3;
+                spare = spare.after(pairing, took_ms as u64);
             }
             self.writer.add_pairs(&paired)?;
             if let AttemptEnding::Failed(_) = paired.ending {
