@@ -66,6 +66,7 @@ pub(crate) fn open(directory: &Path) -> Result<Opened, Complaint> {
         }
         None => study,
     };
+    let study = header.with_protocols(study);
     let study = match &header.comparison {
         Some(comparison) => comparison.study(&study).map_err(|why| {
             let what = format!("reading {}/record.json: {why}", directory.display());

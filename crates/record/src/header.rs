@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Comparison, PlannedTrial};
+use crate::{Comparison, PlannedTrial, UnpreparedPooler};
 
 /// `record.json`: what was run, on what, and how it ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,6 +36,9 @@ pub struct RecordHeader {
     pub facts: Vec<MachineFact>,
     /// Notes for the reader: what was left out and why.
     pub notes: Vec<String>,
+    /// Poolers behind which workloads used another protocol than prepared statements.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unprepared: Vec<UnpreparedPooler>,
     /// What was compared, where `pgrig compare` has written it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<Comparison>,

@@ -63,6 +63,7 @@ pub mod histogram_text;
 mod host;
 mod host_gap;
 mod inside;
+mod unprepared;
 mod weight;
 
 pub use comparison::Comparison;
@@ -95,5 +96,6 @@ pub use trial::{
     ConnectionPhase, GeneratorCost, MeasuredWindow, MetricFigure, PublishedWay, SocketIo,
     StatementResult, Trial, WorkloadResult,
 };
+pub use unprepared::UnpreparedPooler;
 pub use writable::{check_directory, check_file};
 pub use writer::{RecordWriter, attach, make_directory};

@@ -125,8 +125,9 @@ pub(crate) const REFUSED: &str = "
         SELECT format('has the type %s of the bucket''s schema, which the proxy does not have', t.typname)
         WHERE t.typnamespace = n.oid OR e.typnamespace = n.oid
         UNION ALL
-        SELECT format('has a key of type %s: the hash that chooses the bucket is that of integers',
-                      format_type(type, NULL))
+        SELECT format('has a key of type %s: %s', format_type(type, NULL),
+                      CASE t.typcategory WHEN 'A' THEN 'no call is divided among the nodes, as SPLIT of PL/Proxy would'
+                      ELSE 'the hash that chooses the bucket is that of integers' END)
         WHERE i = 1 AND p.proargnames[1] = $2 AND coalesce(mode, 'i') IN ('i', 'b')
           AND type NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype)
     ) AS faults (fault)

@@ -244,11 +244,21 @@ impl Site {
                 true => self.connections,
                 false => connections(point, node),
             };
-            let needed = needed + SPARE_CONNECTIONS;
+            let needed = needed + SPARE_CONNECTIONS + reserved(point, &settings);
             settings.set("max_connections", needed.max(CONNECTIONS_DEFAULT).to_string());
         }
         settings
     }
+}
+
+/// Connections that superusers alone may use, where clients log in as a role of the study's: it may be none.
+fn reserved(point: &TrialPoint, settings: &lab::Settings) -> u32 {
+    if point.workloads.iter().all(|workload| workload.user.is_none()) {
+        return 0;
+    }
+    let given = settings.value("superuser_reserved_connections");
+    // A value that is no number is refused by the server.
+    given.and_then(|given| given.parse().ok()).unwrap_or(RESERVED_DEFAULT)
 }
 
 fn limits(throttle: NodeThrottle) -> IoLimits {
@@ -256,5 +266,7 @@ fn limits(throttle: NodeThrottle) -> IoLimits {
     IoLimits { read_iops, write_iops, read_bytes, write_bytes }
 }
 
+/// PostgreSQL's own default of superuser_reserved_connections.
+const RESERVED_DEFAULT: u32 = 3;
 /// PostgreSQL's own default of max_connections.
 const CONNECTIONS_DEFAULT: u32 = 100;

@@ -105,6 +105,15 @@ impl Check {
         }
     }
 
+    /// The name under which a query's figures stand; none of other checks.
+    pub(crate) fn query(&self) -> Option<&str> {
+        match self {
+            Check::Explain(explain) => Some(&explain.name),
+            Check::Sql(check) => Some(&check.name),
+            _ => None,
+        }
+    }
+
     /// True if a trial can have this metric: figures of a check are there only where it is made.
     pub(crate) fn can_give(checks: &[Check], metric: &str) -> bool {
         let gives = |row: &&Row| row.figures.iter().any(|begin| metric.starts_with(begin));

@@ -372,7 +372,8 @@ pub(crate) fn check_part<'t>(
     points: impl Iterator<Item = &'t Target>,
 ) {
     for target in points.filter(|_| !of.is_empty()) {
-        let parts = || target.workloads.iter().chain(&target.nodes).map(String::as_str);
+        let named = || target.workloads.iter().chain(&target.nodes).chain(&target.queries);
+        let parts = || named().map(String::as_str);
         if !parts().any(|part| part == of) {
             let span = fields.value("of").map_or(fields.span(), |value| &value.span);
             fields.problems.unknown(span, &format!("part of {}:", target.name), of, parts());

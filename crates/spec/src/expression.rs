@@ -88,6 +88,8 @@ pub(crate) struct Target {
     pub(crate) name: PointName,
     pub(crate) workloads: Vec<String>,
     pub(crate) nodes: Vec<String>,
+    /// Names of the checks that run a query.
+    pub(crate) queries: Vec<String>,
     pub(crate) phases: Vec<String>,
 }
 

@@ -9,6 +9,7 @@ use crate::catalogue::{Metric, metrics};
 use crate::claim::{Claim, ClaimSubject};
 use crate::data::DataReset;
 use crate::expression::ClaimExpression;
+use crate::headline::ClaimRank;
 use terms::Settings;
 
 use crate::pairs::PairSettings;
@@ -206,6 +207,13 @@ impl Study {
             })
         });
         claimed.collect()
+    }
+
+    /// True if a headline is about a pairing.
+    pub fn is_of_headline(&self, pairing: &Pairing) -> bool {
+        let headlines = self.claims.iter().filter(|claim| claim.rank == ClaimRank::Headline);
+        let mut values = headlines.filter_map(asked);
+        values.any(|(value, _)| points(value) == Some((pairing.above, pairing.below)))
     }
 
     /// The pairings, each two points once, in the order of the claims.

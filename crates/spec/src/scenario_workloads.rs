@@ -47,6 +47,7 @@ pub(crate) fn workloads(
         let mut workload = Workload::parse(&name, &table, span, first, folder, problems);
         add_data_variables(&mut workload, &built.data);
         workload.to = targets(&workload, &table, span, &built.topology, variant, problems);
+        check_login(&workload, span, &built.topology, problems);
         workloads.push(workload);
     }
     workloads
@@ -157,6 +158,20 @@ impl Overlaid {
             }
         }
         laid
+    }
+}
+
+/// Refuses a login of a workload's own where it cannot work: a pooler and a proxy log in to the server for their
+/// clients, and a manager's clients have the connection string of their machine.
+fn check_login(workload: &Workload, span: &Range<usize>, topology: &Topology, problems: &Problems) {
+    if workload.user.is_none() && workload.database.is_none() {
+        return;
+    }
+    let is_server = |name: &&String| topology.node(name).is_none_or(|node| node.is_postgres());
+    if let Some(name) = workload.to.iter().find(|name| !is_server(name)) {
+        let message =
+            format!("clients of {name} cannot log in with a user or database of their own");
+        problems.hinted(span, message, "send the workload to a PostgreSQL server: to = \"NODE\"");
     }
 }
 

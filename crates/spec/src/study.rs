@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::check::Check;
 use crate::claim::{Claim, ClaimSubject, StudyAnswer};
 use crate::defaults::Defaults;
 use crate::expand;
@@ -358,6 +359,7 @@ fn target(point: &TrialPoint) -> Target {
         name: point.name.clone(),
         workloads: point.workloads.iter().map(|workload| workload.name.clone()).collect(),
         nodes: nodes.chain(links).cloned().collect(),
+        queries: point.checks.iter().filter_map(Check::query).map(str::to_owned).collect(),
         phases: point.phases.iter().map(|phase| phase.name.clone()).collect(),
     }
 }

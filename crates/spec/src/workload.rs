@@ -25,6 +25,10 @@ pub struct Workload {
     pub clients: u32,
     /// Protocol by which statements cross the wire.
     pub protocol: Protocol,
+    /// The protocol in its place behind a pooler that keeps no prepared statements; none leaves such a point out.
+    pub fallback: Option<Protocol>,
+    /// Why its protocol is the one to fall back to, where that is known of the pooler that it goes to.
+    pub fell_back: Option<String>,
     /// Time at which a transaction starts.
     pub pace: Pace,
     /// The rate of its pace is a multiple of its capacity, until that has been searched.
@@ -39,6 +43,10 @@ pub struct Workload {
     pub storms_ms: Vec<u64>,
     /// The node that it goes to; of several, the first in this order that takes writes.
     pub to: Vec<String>,
+    /// The role as which its clients log in; none for the server's superuser.
+    pub user: Option<String>,
+    /// The database to which its clients connect; none for the one with the data.
+    pub database: Option<String>,
     /// Settings of its sessions.
     pub session: Settings,
     /// VariableValues set before the first transaction, as after pgbench's `-D`.
@@ -156,16 +164,30 @@ impl ScriptShare {
 }
 
 impl Workload {
+    /// Has it fall back to its other protocol because its clients cannot have prepared statements here. Nothing changes
+    /// where it uses none, or says no other protocol.
+    pub fn fall_back(&mut self, why: &str) {
+        if let Some(other) = self.fallback
+            && self.protocol == Protocol::Prepared
+        {
+            self.protocol = other;
+            self.fell_back = Some(why.to_owned());
+        }
+    }
+
     /// The fields of a workload that an axis or a `run` entry may set by their name.
-    pub(crate) const FIELDS: [&str; 20] = [
+    pub(crate) const FIELDS: [&str; 23] = [
         "says",
         "script",
         "builtin",
         "clients",
         "protocol",
+        "fallback",
         "rate",
         "pacing",
         "to",
+        "user",
+        "database",
         "session",
         "variables",
         "max_tries",
@@ -197,6 +219,8 @@ impl Workload {
             scripts: scripts(&fields, folder),
             clients: fields.integer("clients", 1..=CLIENTS_MAX).unwrap_or(1),
             protocol: fields.choice("protocol", PROTOCOLS).unwrap_or(Protocol::Prepared),
+            fallback: fallback(&fields),
+            fell_back: None,
             pace,
             is_rate_of_capacity,
             capacity: fields.value("capacity").and_then(|it| patience::capacity(it, problems)),
@@ -204,6 +228,8 @@ impl Workload {
             retry: patience::retry(&fields),
             storms_ms: patience::storms(&fields),
             to: to(&fields, first_node),
+            user: login(&fields, "user"),
+            database: login(&fields, "database"),
             session: fields.settings("session"),
             variables: fields.variables("variables"),
             tries_max: fields.integer("max_tries", 0..=u32::MAX).unwrap_or(1),
@@ -230,6 +256,26 @@ fn to(fields: &Fields<'_>, first_node: &str) -> Vec<String> {
         }
         Some(_) => fields.texts("to").into_iter().map(|(name, _)| name).collect(),
     }
+}
+
+/// The protocol to fall back to, which only prepared statements may need.
+fn fallback(fields: &Fields<'_>) -> Option<Protocol> {
+    let protocol = fields.choice("fallback", FALLBACKS)?;
+    let is_prepared = fields.text("protocol").is_none_or(|word| word == "prepared");
+    if !is_prepared {
+        let message = "fallback is for protocol = \"prepared\": every pooler can do the others";
+        fields.problems.add(fields.span(), message);
+    }
+    Some(protocol)
+}
+
+/// The name of a role or a database.
+fn login(fields: &Fields<'_>, key: &'static str) -> Option<String> {
+    let name = fields.text(key)?;
+    if name.is_empty() {
+        fields.problems.add(fields.span(), format!("{key} is an empty name"));
+    }
+    Some(name.to_owned())
 }
 
 fn ledger(value: &Value, problems: &Problems) -> Option<LedgerLayout> {
@@ -393,6 +439,8 @@ const PROTOCOLS: &[(&str, Protocol)] = &[
     ("extended", Protocol::Extended),
     ("prepared", Protocol::Prepared),
 ];
+const FALLBACKS: &[(&str, Protocol)] =
+    &[("simple", Protocol::Simple), ("extended", Protocol::Extended)];
 const SYNTAXES: &[(&str, ScriptSyntax)] =
     &[("current", ScriptSyntax::Current), ("9.x", ScriptSyntax::NineX)];
 const BUILTINS: &[(&str, BuiltinWorkload)] = &[

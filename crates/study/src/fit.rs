@@ -9,6 +9,8 @@ pub(crate) mod huge_pages;
 pub(crate) mod misfit;
 pub(crate) mod mistakes;
 pub(crate) mod outside_misfit;
+pub(crate) mod pace;
 pub(crate) mod packages;
 pub(crate) mod point;
 pub(crate) mod preflight;
+pub(crate) mod unprepared;

@@ -20,7 +20,7 @@ use measure::{PairEvent, PairJudge, PairMeasurement, PairPlan, RatioClaim, Stopp
 use record::comparison::{ComparedMetric, ComparisonStop, NoiseFloor, PairResults};
 use record::{AttemptEnding, FaultyParty, InterruptedState, Moment, PairingAttempt, SkipKind};
 use site::{Labs, Site, SiteUse};
-use spec::{Pairing, Study, TrialPoint};
+use spec::{DataReset, Pairing, Study, TrialPoint};
 
 use crate::clock;
 use crate::pairs::standing::{StandingPair, StandingSide};
@@ -160,6 +160,7 @@ impl PairsOrder<'_> {
                 horizon_s: None,
             },
             judge: PairJudge::Study,
+            has_same_rows: points.iter().all(|point| point.data.reset != DataReset::Keep),
             block_ms: pairs.block_ms,
             segment: None,
             has_profile: false,

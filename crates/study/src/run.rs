@@ -2,6 +2,7 @@
 //! measured in pairs after them. Servers that could not be stopped, killed or started are built anew, so
 //! that one failure stays one failure.
 
+mod budget;
 pub(crate) mod controls;
 pub(crate) mod dry_run;
 pub(crate) mod event;
@@ -25,7 +26,9 @@ use crate::error::Error;
 use crate::facts::{self, fact};
 use crate::fit::estimate;
 use crate::fit::has::HasServers;
+use crate::fit::pace::LearntPace;
 use crate::fit::preflight::Preflight;
+use crate::fit::unprepared::with_protocols;
 use crate::fleet::StudyHosts;
 use crate::platform::{FoundPlatform, Platform};
 use crate::request::StudyRequest;
@@ -95,6 +98,8 @@ fn attempt(
     let labs = std::env::temp_dir();
     let found = FoundPlatform::here(request, control)?;
     let has = found.has(&labs)?;
+    let study = with_protocols(request.study.clone(), &has);
+    let request = &StudyRequest { study, ..request.clone() };
     let preflight = Preflight::of(&request.study, &trials, &has);
     if preflight.refused {
         return Err(Error::DoesNotFit(Box::new(preflight)));
@@ -118,7 +123,7 @@ fn attempt(
         pairs,
         pairings: Vec::new(),
         sites: Vec::new(),
-        spent: Spent { began, measured_s: 0.0, builds_s: 0.0, estimated_s: 0.0 },
+        spent: Spent::new(began, has.slowdown),
         failed: 0,
         skipped: 0,
     };
@@ -165,8 +170,22 @@ struct Spent {
     began: Instant,
     measured_s: f64,
     builds_s: f64,
-    /// Time that was estimated for the trials that are over.
-    estimated_s: f64,
+    /// How long the rig's own work takes here, and loads whose length is not fixed.
+    work: LearntPace,
+    loads: LearntPace,
+}
+
+impl Spent {
+    /// Nothing yet, on a machine on which work takes so many times as long as on an idle one.
+    fn new(began: Instant, slowdown: f64) -> Spent {
+        let work = LearntPace::new(slowdown);
+        Spent { began, measured_s: 0.0, builds_s: 0.0, work, loads: LearntPace::new(1.0) }
+    }
+
+    /// Since the run began.
+    fn seconds(&self) -> f64 {
+        self.began.elapsed().as_secs_f64()
+    }
 }
 
 impl Run<'_> {
@@ -281,7 +300,10 @@ impl Run<'_> {
         let study = &self.request.study;
         points.sort_unstable();
         points.dedup();
-        for plan in platform.plans(study, &points) {
+        let plans = platform.plans(study, &points);
+        let estimated_s = estimate::builds_s(&plans);
+        let began_s = self.spent.seconds();
+        for plan in plans {
             if self.control.urgency() != StopUrgency::None {
                 return Err(Error::Interrupted { doing: "building servers" });
             }
@@ -318,6 +340,7 @@ impl Run<'_> {
             labs.sync()?;
         }
         self.spent.builds_s = self.spent.began.elapsed().as_secs_f64();
+        self.spent.work.learn(estimated_s, self.spent.seconds() - began_s);
         Ok(())
     }
 
@@ -350,11 +373,15 @@ impl Run<'_> {
         let point = &self.request.study.points[planned.point];
         let alone = if self.sites.len() == 1 { SiteUse::Yes } else { SiteUse::No };
         let left_s = self.left_s(left);
+        let began_s = self.spent.seconds();
+        let measured_s = self.spent.measured_s;
+        let mut attempts = 0.0;
         observe(StudyEvent::TrialBegins { planned, of, point: &point.name, left_s });
         let is_its_own = |site: &Site| site.plan.points.contains(&planned.point);
         self.stop_sites(platform, |site| !is_its_own(site), observe)?;
         let finished = loop {
             let finished = self.attempt(platform, planned, (alone, of), left_s, observe)?;
+            attempts += 1.0;
             // Each attempt is in the record before the next one begins.
             self.add(&finished)?;
             self.spend(&finished.trial);
@@ -367,7 +394,10 @@ impl Run<'_> {
                 finished.trial.ending.why()
             )));
         };
-        self.spent.estimated_s += estimate::trial_s(point);
+        let loaded_s = self.spent.measured_s - measured_s;
+        let estimate::TrialTime { load_s, work_s } = estimate::trial_time(point);
+        self.spent.loads.learn(load_s * attempts, loaded_s);
+        self.spent.work.learn(work_s * attempts, self.spent.seconds() - began_s - loaded_s);
         if let AttemptEnding::Failed(_) = finished.trial.ending {
             self.failed += 1;
         }
@@ -430,14 +460,10 @@ impl Run<'_> {
     /// Estimate of the time that the remaining trials take, from those that are over.
     fn left_s(&self, left: &[&ScheduledTrial]) -> f64 {
         let points = left.iter().map(|planned| &self.request.study.points[planned.point]);
-        let estimated: f64 = points.map(estimate::trial_s).sum();
-        let pairs_s: f64 = self.pairings.iter().map(estimate::pairs_s).sum();
-        let trials_s = self.spent.began.elapsed().as_secs_f64() - self.spent.builds_s;
-        pairs_s
-            + match self.spent.estimated_s {
-                done if done > 0.0 => estimated * trials_s / done,
-                _ => estimated,
-            }
+        let (loads, work) = (self.spent.loads.factor(), self.spent.work.factor());
+        let times = points.map(estimate::trial_time);
+        let trials_s: f64 = times.map(|time| time.load_s * loads + time.work_s * work).sum();
+        trials_s + self.pairings.iter().map(estimate::pairs_s).sum::<f64>()
     }
 
     fn spend(&mut self, trial: &Trial) {

@@ -9,7 +9,7 @@ use crate::every::TrialQuestion;
 use crate::harm::{self, HarmCount};
 use crate::name::trial_name;
 use crate::noise::{self, MetricNoise};
-use crate::{against, answer, control, doubt, every, family, left_out, paired, value};
+use crate::{against, answer, control, doubt, every, family, left_out, paired, protocol, value};
 
 /// Everything that a study has answered so far.
 #[derive(Clone, Debug, PartialEq)]
@@ -155,7 +155,7 @@ fn found(
     trials: &[Trial],
     pairs: &[PairingAttempt],
 ) -> (ClaimVerdict, Option<f64>) {
-    let (expected, found) = match &claim.about {
+    let (expected, mut found) = match &claim.about {
         about if left_out::is_left_out(study, claim, plan) => {
             let expected = match about {
                 ClaimSubject::Value { expect, .. } => expect.to_string(),
@@ -180,6 +180,9 @@ fn found(
             (String::new(), found)
         }
     };
+    if let ClaimSubject::Value { value, .. } = &claim.about {
+        protocol::tell(study, value, &mut found);
+    }
     let ClaimFinding { measured, verdict, why, p } = found;
     let judged = ClaimVerdict {
         says: claim.says.clone(),

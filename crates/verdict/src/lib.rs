@@ -18,6 +18,7 @@ mod failed_check;
 mod gaps;
 mod left_out;
 mod paired;
+mod protocol;
 mod truth;
 mod value;
 

@@ -92,6 +92,7 @@ impl ComparisonOptions {
                 horizon_s: self.horizon.map(|horizon| horizon.as_secs_f64()),
             },
             judge: PairJudge::Comparison { confidence, keeps_figures: !self.decides.is_empty() },
+            has_same_rows: true,
             block_ms: None,
             segment: self.segment,
             has_profile: self.has_profile,

@@ -54,6 +54,8 @@ pub struct PairPlan {
     pub rule: StoppingRule,
     /// Who judges the figures.
     pub judge: PairJudge,
+    /// Both sides hold the same rows when measuring begins: only then can what their statements do be compared.
+    pub has_same_rows: bool,
     /// The length of a block in milliseconds; found by pilot loads where none is given.
     pub block_ms: Option<u64>,
     /// From one restart to the next; as is usual without it.
@@ -130,7 +132,13 @@ pub fn measure_pair(
     let began = Instant::now();
     observe(PairEvent::Pilot { precision, max_time });
     let is_same = contest.check_scripts()?;
-    contest.rehearse(is_same)?;
+    match plan.has_same_rows {
+        true => contest.rehearse(is_same)?,
+        false => contest.work.not_judged.push(
+            "trials before the pairs have changed the rows of both sides: what their statements did is not compared"
+                .to_owned(),
+        ),
+    }
     let shape = contest.find_shape(plan.block_ms)?;
     let mut notes = Vec::new();
     if let PairJudge::Comparison { confidence, keeps_figures } = plan.judge {

@@ -61,6 +61,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<ProgramExit, Complaint
             MachineResources::here(installation, &std::env::temp_dir())?
         }
     };
+    let study = study::with_protocols(study, &has);
     let trials = study.trials(arguments.only.as_deref());
     if trials.is_empty() {
         // Every name fits an empty pattern.
@@ -86,6 +87,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<ProgramExit, Complaint
                     has.slowdown
                 ));
             }
+            tell_protocols(&study, &planned);
             tell_commands(&found.folder, &commands);
         }
     }
@@ -120,6 +122,21 @@ pub(crate) fn settings(study: &Study, installation: &Installation) -> Result<(),
     }
     let hint = "correct the setting in the study, or in --set; nothing was run";
     Err(Complaint::new(mistakes.join("\n       ")).hinted(Some(hint)))
+}
+
+/// Says which points use another protocol here than the study asks for first.
+fn tell_protocols(study: &Study, planned: &BTreeSet<usize>) {
+    let points = planned.iter().map(|index| &study.points[*index]);
+    let fallen = points.flat_map(|point| {
+        let workloads = point.workloads.iter();
+        let fallen = workloads.filter_map(|one| Some((one, one.fell_back.as_ref()?)));
+        fallen.map(|(one, why)| (&point.name.variant, &one.name, one.protocol.name(), why))
+    });
+    for (variant, workload, protocol, why) in fallen.collect::<BTreeSet<_>>() {
+        terminal::narrate(format_args!(
+            "{workload} of {variant} uses the {protocol} protocol here, because of {why}"
+        ));
+    }
 }
 
 /// Says which commands of the operating system a study of somebody else runs. They run as the user of the

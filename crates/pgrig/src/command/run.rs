@@ -240,7 +240,7 @@ fn smaller_profile(arguments: &RunArguments) -> Option<String> {
     let installation = lab::find::find(arguments.pg_bin.as_deref()).ok()?;
     let has = MachineResources::here(installation, &std::env::temp_dir()).ok()?;
     StudyProfile::of(&found.folder).rev().filter(|profile| *profile < asked).find_map(|profile| {
-        let study = studies::parse(&found, profile).ok()?;
+        let study = study::with_protocols(studies::parse(&found, profile).ok()?, &has);
         let preflight = Preflight::of(&study, &study.trials(None), &has);
         let fitting = study.points.iter().enumerate();
         let fitting = fitting.filter(|(index, _)| preflight.reason(*index).is_none());

@@ -50,6 +50,7 @@ fn write_record(desk: &Desk, name: &str, time: &str, ratio: f64) {
         facts: vec![processor],
         notes: Vec::new(),
         comparison: Some(comparison),
+        unprepared: Vec::new(),
         search: None,
     };
     let study = "question = \"?\"\n[variants.A]\n[variants.B]\n[workloads.load]\n\

@@ -159,6 +159,7 @@ pub(crate) fn header(study: &Study, trials: &[FinishedTrial]) -> RecordHeader {
         ],
         notes: Vec::new(),
         comparison: None,
+        unprepared: Vec::new(),
         search: None,
     }
 }

@@ -157,6 +157,14 @@ fn functions_that_cannot_be_taken_are_refused_with_the_reason() {
     let sql = "LANGUAGE sql AS 'SELECT 1'";
     check(&format!("CREATE FUNCTION f(i_userid text) RETURNS int {sql}"), "has a key of type text");
     check(
+        &format!("CREATE FUNCTION f(i_userid int[]) RETURNS int {sql}"),
+        "has a key of type integer[]: no call is divided among the nodes",
+    );
+    check(
+        &format!("CREATE FUNCTION f(i_userid pg_catalog.pg_class) RETURNS int {sql}"),
+        "has a key of type pg_class: the hash",
+    );
+    check(
         &format!(
             "CREATE TYPE pair AS (a int, b int);
              CREATE FUNCTION f(i_userid pair) RETURNS int {sql}"
@@ -184,7 +192,12 @@ fn functions_that_cannot_be_taken_are_refused_with_the_reason() {
         &format!("CREATE FUNCTION f(i_userid int, \"X\" int) RETURNS int {sql}"),
         "is not made of lower-case letters",
     );
-    let proxy = "CREATE EXTENSION plproxy; CREATE FUNCTION f(i_userid int) RETURNS int
-        LANGUAGE plproxy AS $$ CLUSTER 'c'; RUN ON i_userid; $$";
-    check(proxy, "is a function of the proxy");
+    for body in ["RUN ON i_userid", "SPLIT others; RUN ON others"] {
+        let proxy = format!(
+            "CREATE EXTENSION IF NOT EXISTS plproxy;
+             CREATE FUNCTION f(i_userid int, others int[]) RETURNS SETOF int
+             LANGUAGE plproxy AS $$ CLUSTER 'c'; {body}; $$"
+        );
+        check(&proxy, "is a function of the proxy");
+    }
 }

@@ -32,14 +32,6 @@ impl PlanEstimate {
         slowdown: f64,
     ) -> PlanEstimate {
         let point = |planned: &ScheduledTrial| &study.points[planned.point];
-        let copied = |index: usize| sites[..index].iter().any(|one| sites[index].has_data_of(one));
-        let builds = sites.iter().enumerate().map(|(index, site)| {
-            let data_s = match copied(index) {
-                true => copy_s(data_bytes(&site.data)),
-                false => build_s(&site.data),
-            };
-            SERVER_S + TURN_S * servers(&site.topology) as f64 + data_s
-        });
         let memory = trials.iter().map(|planned| memory(point(planned)).total_bytes());
         // Servers of pairs stand at once.
         let pairings = study.pairings_of(trials);
@@ -49,10 +41,11 @@ impl PlanEstimate {
         });
         let pairs_s: f64 = pairings.iter().map(pairs_s).sum();
         PlanEstimate {
-            build_s: builds.sum::<f64>() * slowdown,
+            build_s: builds_s(sites) * slowdown,
             trials_s: trials
                 .iter()
-                .map(|planned| trial_slowed_s(point(planned), slowdown))
+                .map(|planned| trial_time(point(planned)))
+                .map(|time| time.load_s + time.work_s * slowdown)
                 .sum::<f64>()
                 + pairs_s,
             disk_bytes: sites.iter().map(|site| disk_bytes(study, trials, site)).sum(),
@@ -66,13 +59,35 @@ impl PlanEstimate {
     }
 }
 
-/// Time that one trial takes on the idle machine, from its preparation to the record, in seconds.
-pub(crate) fn trial_s(point: &TrialPoint) -> f64 {
-    trial_slowed_s(point, 1.0)
+/// Time that building sites and their data takes on the idle machine, in seconds.
+pub(crate) fn builds_s(sites: &[SitePlan]) -> f64 {
+    let copied = |index: usize| sites[..index].iter().any(|one| sites[index].has_data_of(one));
+    let builds = sites.iter().enumerate().map(|(index, site)| {
+        let data_s = match copied(index) {
+            true => copy_s(data_bytes(&site.data)),
+            false => build_s(&site.data),
+        };
+        SERVER_S + TURN_S * servers(&site.topology) as f64 + data_s
+    });
+    builds.sum()
 }
 
-/// The same where all but the load itself takes `slowdown` times as long.
-fn trial_slowed_s(point: &TrialPoint, slowdown: f64) -> f64 {
+/// The parts of the time that one trial takes on the idle machine, from its preparation to the record, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct TrialTime {
+    /// Clients are at work, as long as they are asked to.
+    pub(crate) load_s: f64,
+    /// All else, which takes longer on a machine that others use.
+    pub(crate) work_s: f64,
+}
+
+/// Time that one trial takes on the idle machine.
+pub(crate) fn trial_s(point: &TrialPoint) -> f64 {
+    let TrialTime { load_s, work_s } = trial_time(point);
+    load_s + work_s
+}
+
+pub(crate) fn trial_time(point: &TrialPoint) -> TrialTime {
     let reset_s = match point.data.reset {
         DataReset::Clone | DataReset::Whole => SERVER_S + copy_s(data_bytes(&point.data)),
         DataReset::Keep => 0.0,
@@ -84,7 +99,7 @@ fn trial_slowed_s(point: &TrialPoint, slowdown: f64) -> f64 {
     let restore_s = RESTORE_S * f64::from(restores(point));
     let explore_s = f64::from(states(point)) / STATES_PER_S;
     let work_s = reset_s + turn_s + before_s + connect_s + restore_s + explore_s + TRIAL_S;
-    load_s + work_s * slowdown
+    TrialTime { load_s, work_s }
 }
 
 /// Restores of the checks of a point.

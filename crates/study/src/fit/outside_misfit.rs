@@ -37,6 +37,12 @@ pub(crate) fn of(point: &TrialPoint, outside: &OutsideServer) -> Vec<PointMisfit
         let hint = "run it without --target; --node puts single shards on hosts of yours";
         add("buckets", 1, "a cluster of its own".to_owned(), "one target", hint);
     }
+    let has_login =
+        |workload: &&spec::Workload| workload.user.is_some() || workload.database.is_some();
+    if let Some(workload) = point.workloads.iter().find(has_login) {
+        let needs = format!("a login of its own for {}", workload.name);
+        add("logins", 1, needs, "a target with the one role of the run", without);
+    }
     for program in point.checks.iter().filter_map(spec::Check::program) {
         add("checks", 1, program.to_owned(), "a target that is not ours to look through", without);
     }

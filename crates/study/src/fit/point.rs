@@ -4,7 +4,7 @@ use std::path::Path;
 
 use site::warm::extension;
 use site::{SPARE_CONNECTIONS, connections};
-use spec::{CacheWarmer, Check, LinkKind, NodeKind, PoolMode, Protocol, TrialPoint, Workload};
+use spec::{CacheWarmer, Check, LinkKind, NodeKind, PoolMode, TrialPoint};
 use terms::{grouped, size};
 
 use crate::fit::estimate::{self, Memory, open_files};
@@ -14,6 +14,7 @@ use crate::fit::huge_pages;
 use crate::fit::misfit::PointMisfit;
 use crate::fit::outside_misfit;
 use crate::fit::packages;
+use crate::fit::unprepared;
 
 /// Lists the reasons why one point cannot run.
 pub(crate) fn misfits_of(point: &TrialPoint, has: &MachineResources) -> Vec<PointMisfit> {
@@ -311,25 +312,18 @@ fn pooler_misfits(point: &TrialPoint, has: &MachineResources) -> Vec<PointMisfit
     for node in &point.topology.nodes {
         let NodeKind::Pgbouncer(pooler) = &node.kind else { continue };
         let version = pooler.version.as_deref();
-        let prepares = |w: &Workload| w.protocol == Protocol::Prepared && w.to.contains(&node.name);
-        let must_prepare = pooler.mode != PoolMode::Session && point.workloads.iter().any(prepares);
-        let misfit = match has.pgbouncers(&node.name).iter().find(|one| one.fits(version)) {
-            None => {
+        let must_prepare = pooler.mode != PoolMode::Session
+            && point.workloads.iter().any(|workload| unprepared::needs_statements(workload, node));
+        let misfit = match has.pgbouncers(&node.name).iter().any(|one| one.fits(version)) {
+            false => {
                 let error = lab::find::pgbouncer(version).err();
                 Some(("none".to_owned(), error.and_then(|error| error.hint())))
             }
-            Some(installed) => {
-                let loses = must_prepare && !installed.has_prepared_statements();
-                loses.then(|| {
-                    let hint = "PgBouncer 1.21 or later on PATH (in pgrig's sources: \
-                                scripts/pgbouncer-newest), or protocol = \"extended\"";
-                    let has = format!(
-                        "PgBouncer {}, which keeps no prepared statements in {} mode",
-                        installed.version(),
-                        pooler.mode.name()
-                    );
-                    (has, Some(hint.to_owned()))
-                })
+            true => {
+                let hint = "PgBouncer 1.21 or later on PATH (in pgrig's sources: \
+                            scripts/pgbouncer-newest), or protocol = \"extended\"";
+                let why = unprepared::why(node, pooler, has).filter(|_| must_prepare);
+                why.map(|has| (has, Some(hint.to_owned())))
             }
         };
         let misfit = misfit.map(|(has, hint)| PointMisfit {

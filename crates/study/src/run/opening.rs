@@ -3,7 +3,7 @@
 use lab::guest::StudyRights;
 use record::{
     MachineFact, PairingAttempt, PlannedTrial, RecordHeader, RecordReader, RecordWriter, RunState,
-    Trial,
+    Trial, UnpreparedPooler,
 };
 use spec::ScheduledTrial;
 
@@ -50,6 +50,10 @@ pub(crate) fn open_record(
         let why = preflight.reason(*point).expect("a misfit has a reason");
         notes.push(format!("left out {name}: {why}"));
     }
+    notes.extend(UnpreparedPooler::of(&request.study).into_iter().map(|pooler| {
+        let UnpreparedPooler { variant, node, why } = pooler;
+        format!("{variant}: clients of {node} use no prepared statements, because it is {why}")
+    }));
     if let Platform::Labs { targets: hosts, .. } = platform {
         let run = trials.iter().map(|planned| planned.point);
         let run = run.filter(|point| preflight.reason(*point).is_none());
@@ -109,6 +113,7 @@ fn header(
         facts,
         notes,
         comparison: None,
+        unprepared: UnpreparedPooler::of(study),
         search: None,
     }
 }

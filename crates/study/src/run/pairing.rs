@@ -7,6 +7,7 @@ use record::{AttemptEnding, PairingAttempt};
 use spec::{Pairing, ScheduledTrial};
 
 use super::Run;
+use super::budget::{self, SpareTime};
 use crate::error::Error;
 use crate::fit::estimate;
 use crate::fit::preflight;
@@ -28,7 +29,7 @@ impl Run<'_> {
         };
         let mut pairings = study.pairings_of(trials);
         pairings.retain(is_left);
-        pairings
+        budget::in_order(study, pairings)
     }
 
     /// Measures them, one after the other.
@@ -40,13 +41,21 @@ impl Run<'_> {
     ) -> Result<(), Error> {
         let pairings = std::mem::take(&mut self.pairings);
         let of = self.request.study.pairings_of(trials).len();
+        let mut spare = SpareTime::default();
         for (index, pairing) in pairings.iter().enumerate() {
             if self.control.urgency() != StopUrgency::None {
                 return Err(Error::Interrupted { doing: "measuring pairs" });
             }
             observe(StudyEvent::PairsBegin { pairing, of });
-            let left_s = pairings[index..].iter().map(estimate::pairs_s).sum();
-            let paired = self.measure_pairing(platform, pairing, left_s, observe)?;
+            let left_s: f64 = pairings[index..].iter().map(estimate::pairs_s).sum();
+            let left_s = left_s + spare.seconds();
+            let began_s = self.spent.seconds();
+            let given = spare.give(pairing);
+            let paired = self.measure_pairing(platform, &given, left_s, observe)?;
+            if paired.ending == AttemptEnding::Done {
+                let took_ms = (self.spent.seconds() - began_s) * 1e3;
+                spare = spare.after(pairing, took_ms as u64);
+            }
             self.writer.add_pairs(&paired)?;
             if let AttemptEnding::Failed(_) = paired.ending {
                 self.failed += 1;

@@ -202,7 +202,7 @@ fn attempt(
         done,
         pairs,
         sites: Vec::new(),
-        spent: Spent { began, measured_s: 0.0, builds_s: 0.0, estimated_s: 0.0 },
+        spent: Spent::new(began, has.slowdown),
         failed: 0,
     };
     let mut result = Ok(());

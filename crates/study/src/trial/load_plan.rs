@@ -53,7 +53,7 @@ pub(crate) fn workloads(
 ) -> Vec<load::ClientGroup> {
     let workloads = point.workloads.iter().map(|workload| {
         let hosts = workload.to.iter().filter_map(|to| conninfos.get(to));
-        let conninfo = conninfo(hosts.map(String::as_str));
+        let conninfo = log_in(workload, conninfo(hosts.map(String::as_str)));
         self::workload(point, workload, conninfo, schema)
     });
     workloads.collect()
@@ -100,6 +100,19 @@ fn conninfo<'c>(mut nodes: impl Iterator<Item = &'c str>) -> String {
     all.hosts.extend(others.flat_map(|one| one.hosts));
     all.target = TargetSessionAttrs::ReadWrite;
     all.to_keyword_string()
+}
+
+/// The same with the role and the database that the workload names. The password stays: a role that must have one has
+/// the servers'.
+fn log_in(workload: &spec::Workload, conninfo: String) -> String {
+    if workload.user.is_none() && workload.database.is_none() {
+        return conninfo;
+    }
+    // One that cannot be read is refused with the reason when it connects.
+    let Ok(mut as_whom) = Conninfo::from_keyword_string(&conninfo) else { return conninfo };
+    as_whom.user = workload.user.clone().unwrap_or(as_whom.user); // The superuser, where it names none.
+    as_whom.dbname = workload.database.clone().unwrap_or(as_whom.dbname); // The one with the data.
+    as_whom.to_keyword_string()
 }
 
 fn workload(
@@ -223,6 +236,28 @@ mod tests {
         check(9_000, 125);
         check(9_999, 125);
         check(10_000, 1_000);
+    }
+
+    #[test]
+    fn a_workload_logs_in_as_whom_it_says() {
+        let toml = "question = \"?\"\n[workloads.w]\nbuiltin = \"select-only\"\nFIELDS\n\
+                    [scenarios.s]\nrun = [\"w\"]\n";
+        let check = |fields: &str, user: &str, database: &str| {
+            let files = [("study.toml".to_owned(), toml.replace("FIELDS", fields))].into();
+            let folder = spec::StudyFolder { name: "mine".to_owned(), files, is_private: false };
+            let study = spec::Study::parse(&folder, spec::StudyProfile::Smoke).unwrap();
+            let at = "host=/run port=1 user=postgres dbname=postgres password=secret".to_owned();
+            let conninfos = [("primary".to_owned(), at)].into();
+            let groups = workloads(&study.points[0], &conninfos, None);
+            let conninfo = Conninfo::from_keyword_string(&groups[0].conninfo).unwrap();
+            assert_eq!((&*conninfo.user, &*conninfo.dbname), (user, database), "{fields}");
+            let lasts = groups[0].conninfo.contains("secret");
+            assert!(lasts, "the password of all roles");
+        };
+        check("", "postgres", "postgres");
+        check("user = \"sleeper\"", "sleeper", "postgres");
+        check("database = \"aside\"", "postgres", "aside");
+        check("user = \"it's\"\ndatabase = \"a b\"", "it's", "a b");
     }
 
     #[test]

@@ -114,6 +114,7 @@ pub(crate) fn header() -> RecordHeader {
         facts: Vec::new(),
         notes: Vec::new(),
         comparison: None,
+        unprepared: Vec::new(),
         search: None,
     }
 }

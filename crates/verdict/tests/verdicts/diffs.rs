@@ -31,6 +31,7 @@ pub(super) fn header(version: &str) -> RecordHeader {
         ],
         notes: Vec::new(),
         comparison: None,
+        unprepared: Vec::new(),
         search: None,
     }
 }

@@ -425,6 +425,36 @@ fn a_verdict_that_stands_by_itself_only_is_taken_back_and_shown() {
     assert_eq!((alone.claims[0].verdict, alone.claims[0].why.as_str()), (Verdict::Holds, ""));
 }
 
+/// A claim whose clients fell back to another protocol says so; one that is about the protocol cannot be told then.
+#[test]
+fn a_fallen_back_protocol_is_said_and_takes_back_what_is_about_it() {
+    let text = STUDY.replace("[variants.b]", "[variants.b]\noverride = { w = OF_B }");
+    let check = |of_b: &str, why: Option<&str>, expected: Verdict, said: &str| {
+        let mut study = parse(&text.replace("OF_B", of_b));
+        if let Some(why) = why {
+            let workloads = study.points.iter_mut().flat_map(|point| &mut point.workloads);
+            workloads.for_each(|workload| workload.fall_back(why));
+        }
+        let claim = judge(&study, &[], &rounds(6, 1000.0, 1300.0), &[]).claims.remove(0);
+        assert_eq!((claim.verdict, claim.why.as_str()), (expected, said), "{of_b}");
+    };
+    let falls = "{ fallback = \"extended\" }";
+    check(falls, None, Verdict::Holds, "");
+    let said = "w by the extended protocol, because of an old pooler";
+    check(falls, Some("an old pooler"), Verdict::Holds, said);
+    // The other side keeps prepared statements, or has the extended protocol by itself.
+    let text = text
+        .replace("[variants.a]", "[variants.a]\noverride = { w = { protocol = \"extended\" } }");
+    let mut study = parse(&text.replace("OF_B", falls));
+    let judged =
+        |study: &Study| judge(study, &[], &rounds(6, 1000.0, 1300.0), &[]).claims.remove(0);
+    assert_eq!(judged(&study).verdict, Verdict::Holds);
+    study.points.iter_mut().flat_map(|point| &mut point.workloads).for_each(|w| w.fall_back("it"));
+    let claim = judged(&study);
+    assert_eq!(claim.verdict, Verdict::CannotTell);
+    assert!(claim.why.ends_with("both sides have the same protocol here"), "{}", claim.why);
+}
+
 #[test]
 fn a_claim_in_pairs_that_were_not_measured_is_judged_by_whole_trials() {
     let paired = STUDY.replace("published = 1", "pairs = { precision = \"2%\" }\npublished = 1");

@@ -133,6 +133,7 @@ impl ComparisonRequest {
             facts,
             notes,
             comparison: Some(comparison),
+            unprepared: Vec::new(),
             search: None,
         };
         let paired = PairingAttempt {
