@@ -64,6 +64,15 @@ impl View {
     }
 }
 
+/// A test that fails leaves no server.
+impl Drop for View {
+    fn drop(&mut self) {
+        // One that has ended is fine.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// A browser's view of an address, after its scripts have run: the page, and what they left on the console.
 fn browse(desk: &Desk, url: &str, width: u32) -> (String, Vec<String>) {
     let output = Command::new("chromium")
