@@ -104,6 +104,29 @@ fn everything_that_is_wrong_is_pointed_at() {
     );
 }
 
+/// A pooler logs in for its clients, and only prepared statements may need another protocol.
+#[test]
+fn a_login_or_a_fallback_that_cannot_work_is_pointed_at() {
+    const POOLED: &str = "[topologies.pooled]\nnodes.primary = {}\n\
+                          nodes.front = { kind = \"pgbouncer\", to = \"primary\" }\n[variants.safe]";
+    let check = |fields: &str, expected: Option<&str>| {
+        let study = OWN.replacen("[variants.safe]", POOLED, 1);
+        let with = format!("script = \"orders.sql\"\n{fields}");
+        let study = study.replacen("script = \"orders.sql\"", &with, 1);
+        let found = problems(&study);
+        match expected {
+            Some(expected) => assert!(found.contains(expected), "{fields}: {found}"),
+            None => assert_eq!(found, "", "{fields}"),
+        }
+    };
+    check("user = \"clerk\"\ndatabase = \"shop\"", None);
+    check("user = \"\"", Some("user is an empty name"));
+    check("to = \"front\"\nuser = \"clerk\"", Some("clients of front cannot log in with a user"));
+    check("fallback = \"extended\"", None);
+    check("protocol = \"simple\"\nfallback = \"extended\"", Some("fallback is for protocol"));
+    check("fallback = \"prepared\"", Some("fallback"));
+}
+
 /// A table below the study of one's own.
 const TABLE: &str = r#"
 [[tables]]
