@@ -28,6 +28,7 @@ mod evidence;
 mod flame;
 mod glance;
 mod latency_tables;
+mod listed;
 mod live;
 mod noise;
 mod pairs;
@@ -64,9 +65,10 @@ pub use exchange::{
     CaseOutcome, ExportedResults, JudgedCase, MeasuredFigure, TRIAL_COLUMNS, VERDICT_COLUMNS,
 };
 pub use history::{FigureSeries, SeriesPoint, history};
+pub use listed::{ListedAnswer, ListedRecord, ListedState};
 pub use live::{LiveLook, live_shell, pairs_under_way, under_way};
 pub use printed::{ClaimAnswers, printed};
 pub use report::Report;
 pub use search::{SearchAxis, SearchEnd, SearchReport, SearchWindow};
-pub use shelf::{ListedAnswer, ListedRecord, ListedState, shelf};
+pub use shelf::shelf;
 pub use tables::cell_words;

@@ -5,8 +5,8 @@
 
 use askama::Template;
 
+use crate::listed::ListedRecord;
 use crate::marked::Marked;
-use crate::shelf::ListedRecord;
 use crate::view::{
     Answer, ClaimRow, Comparison, CurveSet, DotFigure, FactGroup, GlanceRow, Log, PairsBlock,
     Table, Tally, WitnessBlock,
