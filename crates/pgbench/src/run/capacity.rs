@@ -115,7 +115,14 @@ impl CapacitySweep<'_> {
                 for at in order(counts.len(), round, self.seed.rotate_left(setting as u32 + 1)) {
                     let load = f64::from(counts[at]);
                     let options = axis.options(Some(load), true);
-                    let measured = run(&options, console)?;
+                    let measured = match run(&options, console) {
+                        // A window whose clients were still connecting is an error; what was measured before it is told.
+                        Err(_) if self.is_interrupted() && !swept.curve.windows.is_empty() => {
+                            swept.ended = Some("interrupted".to_owned());
+                            return Ok(swept);
+                        }
+                        measured => measured?,
+                    };
                     let window = axis.look(goal, load, true, &measured.outcome);
                     swept.ended = early_end(self.control, &measured);
                     swept.shown.offer(&window, options, measured);
@@ -138,6 +145,10 @@ impl CapacitySweep<'_> {
             }
         }
         Ok(swept)
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.control.urgency() != StopUrgency::None
     }
 
     /// Gives the server so many CPUs.

@@ -47,14 +47,14 @@ fn generator_of(variable: &str) -> Option<i32> {
     doing("generator").into_iter().find(is_of_it)
 }
 
-/// Leaves a process the rest of a CPU that another one takes: a hundredth. The kernel may share a CPU among sessions before
-/// it does among processes.
+/// Leaves a process the rest of a CPU that another one takes: a thirtieth. With the least priority, and other tests on that
+/// CPU, it would not even say that it lives. The kernel may share a CPU among sessions before it does among processes.
 fn starve(pid: i32, cpu: u32) {
     sh(&format!("taskset -a -c -p {cpu} {pid} >/dev/null"));
     sh(&format!(
-        "for thread in /proc/{pid}/task/*; do renice -n 19 -p ${{thread##*/}} >/dev/null; done"
+        "for thread in /proc/{pid}/task/*; do renice -n 15 -p ${{thread##*/}} >/dev/null; done"
     ));
-    sh(&format!("! test -e /proc/{pid}/autogroup || echo 19 >/proc/{pid}/autogroup"));
+    sh(&format!("! test -e /proc/{pid}/autogroup || echo 15 >/proc/{pid}/autogroup"));
 }
 
 /// A machine whose clients have too little CPU is named as the limit, and the other one is not.

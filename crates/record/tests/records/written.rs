@@ -236,7 +236,7 @@ fn every_pair_of_versions_reads_or_says_why_not() {
         ours.replace("\"seed\"", "\"sed\": 1,\n  \"seed\""),
         "reading DIR/record.json line 6: unknown field `sed`, expected one of `format`, `pgrig`, \
          `study`, `profile`, `seed`, `rounds`, `only`, `again`, `started_at`, `ended_at`, \
-         `state`, `plan`, `facts`, `notes`, `comparison`, `search` at line 6 column 7; the file was changed \
+         `state`, `plan`, `facts`, `notes`, `unprepared`, `comparison`, `search` at line 6 column 7; the file was changed \
          after it was written; run the study again",
     );
     check(

@@ -141,7 +141,8 @@ sub state_of
 	my ($session) = @_;
 	return $node->safe_psql('postgres', "SELECT state FROM pg_stat_activity WHERE pid = $session->{pid}");
 }
-my $chained = "BEGIN;\n" . ("COMMIT AND CHAIN;\n" x 50000) . 'COMMIT';
+# The rests make the part that a pipe holds, which may be one page, last longer than a look at the session.
+my $chained = "BEGIN;\n" . (("COMMIT AND CHAIN;\n" x 20 . "\\! sleep 0.02\n") x 300) . 'COMMIT';
 for my $series ([ 'a procedure that commits', 'CALL steps()' ], [ 'one that chains', 'CALL links()' ],
 	[ 'a client that chains', $chained ])
 {
