@@ -62,7 +62,9 @@ static bool is_in(const Scope *scope, int session);
 static void drain(const Scope *scope);
 static PauseChange set_pause(const Scope *scope, bool paused);
 static void undo_pause(int code, Datum change);
-static int	wake_held(const Scope *scope);
+static bool is_held(const Scope *scope, int index);
+static int	count_held(const Scope *scope);
+static void wake_held(const Scope *scope);
 static bool set_database(Oid database, bool paused);
 static void send_queue_away(const Scope *scope);
 static bool is_at_work(int session);
@@ -165,7 +167,7 @@ undo_pause(int code pg_attribute_unused(), Datum arg)
 		(void) set_database(change->database, false);
 	governor_pools_count_pauses();
 	LWLockRelease(governor->registry_lock);
-	(void) wake_held(&everybody);
+	wake_held(&everybody);
 }
 
 /*
@@ -215,24 +217,37 @@ Datum
 pg_governor_resume(PG_FUNCTION_ARGS)
 {
 	Scope		scope = read_scope(fcinfo);
+	/* Counted before: who looks again by itself after the change is held no longer. */
+	int			held = count_held(&scope);
 
 	(void) set_pause(&scope, false);
-	PG_RETURN_INT32(wake_held(&scope));
+	wake_held(&scope);
+	PG_RETURN_INT32(held);
 }
 
-/* Has those look again who are held by a pause; returns how many they are. */
+static bool
+is_held(const Scope *scope, int index)
+{
+	return pg_atomic_read_u64(&governor_session_at(index)->paused_since) != 0 && is_in(scope, index);
+}
+
 static int
-wake_held(const Scope *scope)
+count_held(const Scope *scope)
 {
 	int			held = 0;
 
 	for (int i = 0; i < governor->session_count; i++)
-		if (pg_atomic_read_u64(&governor_session_at(i)->paused_since) != 0 && is_in(scope, i))
-		{
-			SetLatch(&ProcGlobal->allProcs[i].procLatch);
-			held++;
-		}
+		held += is_held(scope, i);
 	return held;
+}
+
+/* Has those look again who are held by a pause. */
+static void
+wake_held(const Scope *scope)
+{
+	for (int i = 0; i < governor->session_count; i++)
+		if (is_held(scope, i))
+			SetLatch(&ProcGlobal->allProcs[i].procLatch);
 }
 
 static Scope
