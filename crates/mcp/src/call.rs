@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 
 use crate::message::notification;
-use crate::outlet::Outlet;
+use crate::writer::MessageWriter;
 
 /// What a client has asked a tool for.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,8 +47,8 @@ impl CallState {
 pub struct CallCourse {
     state: Arc<CallState>,
     began: Instant,
-    /// The client's name for the progress of this call, and the outlet; none if the client does not ask.
-    progress: Option<(Value, Outlet)>,
+    /// The client's name for the progress of this call, and what writes it; none if the client does not ask.
+    progress: Option<(Value, MessageWriter)>,
     told: Mutex<Option<Instant>>,
 }
 
@@ -56,7 +56,10 @@ pub struct CallCourse {
 const TOLD_EACH: Duration = Duration::from_millis(100);
 
 impl CallCourse {
-    pub(crate) fn new(state: Arc<CallState>, progress: Option<(Value, Outlet)>) -> CallCourse {
+    pub(crate) fn new(
+        state: Arc<CallState>,
+        progress: Option<(Value, MessageWriter)>,
+    ) -> CallCourse {
         CallCourse { state, began: Instant::now(), progress, told: Mutex::default() }
     }
 
@@ -68,7 +71,7 @@ impl CallCourse {
     /// Tells how far it is. The number that goes with it is the seconds since the call began.
     pub fn tell(&self, message: &str) {
         // A client that has not asked is not told.
-        let Some((token, outlet)) = &self.progress else { return };
+        let Some((token, messages)) = &self.progress else { return };
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if self.is_ended() || told.is_some_and(|told| told.elapsed() < TOLD_EACH) {
             return;
@@ -76,6 +79,6 @@ impl CallCourse {
         *told = Some(Instant::now());
         let progress = self.began.elapsed().as_secs_f64();
         let params = json!({ "progressToken": token, "progress": progress, "message": message });
-        outlet.offer(&notification("notifications/progress", &params));
+        messages.offer(&notification("notifications/progress", &params));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Reading order: a [`ToolSource`] has [`OfferedTool`]s and answers a [`ToolCall`] with a [`ToolAnswer`];
 //! [`serve`] reads the requests of one client, a message on each line, and calls the source. `message` reads a
-//! line, `protocol` answers what needs no tool, `outlet` writes.
+//! line, `protocol` answers what needs no tool, `writer` writes.
 //!
 //! Both generations of the protocol are spoken: sessions that begin with `initialize` (until 2025-11-25), and
 //! requests that name their version themselves (2026-07-28). The server keeps no session: each request says by
@@ -17,10 +17,11 @@
 mod call;
 mod lines;
 mod message;
-mod outlet;
+
 mod protocol;
 mod server;
 mod tool;
+mod writer;
 
 pub use call::{CallCourse, ToolCall};
 pub use lines::LINE_MAX;

@@ -13,9 +13,9 @@ use serde_json::{Map, Value};
 use crate::call::{CallCourse, CallState, ToolCall};
 use crate::lines::{LINE_MAX, LineReader, ReadLine};
 use crate::message::{self, ClientMessage, ClientRequest, RpcError};
-use crate::outlet::Outlet;
 use crate::protocol::{self, ProtocolEra};
 use crate::tool::ToolSource;
+use crate::writer::MessageWriter;
 
 /// Calls that run at the same time. More are refused.
 pub const CALLS_MAX: usize = 8;
@@ -37,8 +37,8 @@ pub fn serve(
     source: Arc<dyn ToolSource>,
     is_stopped: &dyn Fn() -> bool,
 ) {
-    let (outlet, writer) = Outlet::open(output);
-    let mut desk = Desk { source, outlet, calls: Arc::default(), threads: Vec::new() };
+    let (messages, writer) = MessageWriter::open(output);
+    let mut desk = Desk { source, messages, calls: Arc::default(), threads: Vec::new() };
     let (sender, lines) = sync_channel(1);
     // It waits for the client, who may never send anything again: nobody waits for this thread.
     thread::spawn(move || read(input, &sender));
@@ -77,7 +77,7 @@ type RunningCalls = Mutex<HashMap<Value, Arc<CallState>>>;
 /// What answers one client.
 struct Desk {
     source: Arc<dyn ToolSource>,
-    outlet: Outlet,
+    messages: MessageWriter,
     calls: Arc<RunningCalls>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -141,10 +141,10 @@ impl Desk {
             }
             calls.insert(id.clone(), Arc::clone(&state));
         }
-        let progress = token.map(|token| (token.clone(), self.outlet.clone()));
+        let progress = token.map(|token| (token.clone(), self.messages.clone()));
         let course = CallCourse::new(Arc::clone(&state), progress);
         let source = Arc::clone(&self.source);
-        let outlet = self.outlet.clone();
+        let messages = self.messages.clone();
         let calls = Arc::clone(&self.calls);
         self.threads.retain(|thread| !thread.is_finished());
         self.threads.push(thread::spawn(move || {
@@ -159,7 +159,7 @@ impl Desk {
             running(&calls).remove(&id);
             // A call that was cancelled has no answer.
             if !state.is_cancelled() {
-                outlet.send(&message::answer(id, outcome));
+                messages.send(&message::answer(id, outcome));
             }
         }));
         Ok(())
@@ -174,7 +174,7 @@ impl Desk {
     }
 
     fn answer(&self, id: Value, outcome: Result<Map<String, Value>, RpcError>) -> bool {
-        self.outlet.send(&message::answer(id, outcome))
+        self.messages.send(&message::answer(id, outcome))
     }
 
     /// Ends the calls and waits for them.

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Where messages go; clones lead to the same client.
 #[derive(Clone, Debug)]
-pub(crate) struct Outlet(SyncSender<String>);
+pub(crate) struct MessageWriter(SyncSender<String>);
 
 /// Messages that wait to be written.
 const QUEUE: usize = 64;
@@ -20,9 +20,9 @@ const READ_TIME: Duration = Duration::from_secs(5);
 /// Pause between two looks for room in the queue.
 const GLANCE: Duration = Duration::from_millis(5);
 
-impl Outlet {
-    /// An outlet, and the thread that writes until every clone of it is gone or the client is.
-    pub(crate) fn open(mut output: impl Write + Send + 'static) -> (Outlet, JoinHandle<()>) {
+impl MessageWriter {
+    /// A writer, and the thread that writes until every clone of it is gone or the client is.
+    pub(crate) fn open(mut output: impl Write + Send + 'static) -> (MessageWriter, JoinHandle<()>) {
         let (sender, receiver): (_, Receiver<String>) = sync_channel(QUEUE);
         let writer = thread::spawn(move || {
             for line in receiver {
@@ -33,7 +33,7 @@ impl Outlet {
                 }
             }
         });
-        (Outlet(sender), writer)
+        (MessageWriter(sender), writer)
     }
 
     /// Sends a message that must arrive. False if the client is gone, or does not read.
