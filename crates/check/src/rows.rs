@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use postgres::SimpleQueryMessage;
+use postgres::types::Type;
 use record::ledger::LedgerRow;
-use server::quote::literal;
 use server::{Client, Limits};
 use site::{SiteNode, TablePart};
 
@@ -51,13 +52,23 @@ pub(crate) fn is_standby(node: &SiteNode) -> Result<bool, Error> {
 pub(crate) fn prepare(part: &TablePart<'_>) -> Result<(), Error> {
     let TablePart { node, table, .. } = part;
     let mut client = connect(part)?;
-    let name = resolve(&mut client, node, table)?;
+    let described = describe(&mut client, &[part]).map_err(failed(node, table))?;
+    let described = described.into_iter().next().expect("each name has a row of the answer");
+    let name = described?.name;
     let asked = format!("SELECT EXISTS (SELECT FROM {name} WHERE seq::bigint <> 0)");
     let row = client.query_one(&asked, &[]).map_err(failed(node, table))?;
     match row.get(0) {
         false => Ok(()),
         true => Err(Error::NotEmpty { place: place(node, table) }),
     }
+}
+
+/// A table of the ledger as the catalog describes it.
+struct LedgerTable {
+    /// The name as SQL reads it.
+    name: String,
+    /// The columns of the index that reads the whole table in its order, where there is one.
+    index_order: Option<String>,
 }
 
 /// Reads tables, of each of which the parts are given, by both ways. All that is on one server comes from
@@ -80,9 +91,13 @@ pub(crate) fn read(tables: &[Vec<TablePart<'_>>]) -> Result<Vec<Result<Table, Er
         // A row takes little memory here, and there may be hundreds of millions.
         client.set_limits(|limits| limits.answer_bytes = ROWS_BYTES_MAX);
         let mut snapshot = client.snapshot().map_err(failed(first.node, &first.table))?;
-        for (index, part) in parts {
+        let described = describe_all(&mut snapshot, parts);
+        for ((index, part), described) in parts.iter().zip(described) {
             if let Ok(table) = &mut all[*index] {
-                match read_part(&mut snapshot, part) {
+                let read = described.and_then(|described| {
+                    undone(&mut snapshot, part, |it| read_both(it, &described, &part.table))
+                });
+                match read {
                     Ok(read) => table.add(read),
                     Err(error) => all[*index] = Err(error),
                 }
@@ -92,19 +107,25 @@ pub(crate) fn read(tables: &[Vec<TablePart<'_>>]) -> Result<Vec<Result<Table, Er
     Ok(all)
 }
 
-/// Reads a part of a table, and leaves the transaction as it was before, also after an error.
-fn read_part(snapshot: &mut Client, part: &TablePart<'_>) -> Result<Table, Error> {
-    let TablePart { node, table, .. } = part;
+/// Does something with a part of a table, and leaves the transaction as it was before, also after an error.
+fn undone<T>(
+    snapshot: &mut Client,
+    TablePart { node, table, .. }: &TablePart<'_>,
+    act: impl FnOnce(&mut Client) -> Result<T, postgres::Error>,
+) -> Result<T, Error> {
     snapshot.batch_execute("SAVEPOINT part").map_err(failed(node, table))?;
-    let name = resolve(snapshot, node, table);
-    let read = name.and_then(|name| read_both(snapshot, &name, table).map_err(failed(node, table)));
+    let done = act(snapshot).map_err(failed(node, table));
     let undone = snapshot.batch_execute("ROLLBACK TO part; RELEASE part");
-    let read = read?;
+    let done = done?;
     undone.map_err(failed(node, table))?;
-    Ok(read)
+    Ok(done)
 }
 
-fn read_both(snapshot: &mut Client, name: &str, table: &str) -> Result<Table, postgres::Error> {
+fn read_both(
+    snapshot: &mut Client,
+    LedgerTable { name, index_order }: &LedgerTable,
+    table: &str,
+) -> Result<Table, postgres::Error> {
     // Under names of their own: ORDER BY would take a result of the name for the column, and no
     // index has the order of what was cast.
     let columns = format!(
@@ -117,12 +138,7 @@ fn read_both(snapshot: &mut Client, name: &str, table: &str) -> Result<Table, po
          SET LOCAL enable_indexonlyscan = off; SET LOCAL enable_bitmapscan = off",
     )?;
     let by_scan = fetch(snapshot, &columns)?;
-    snapshot.batch_execute(
-        "SET LOCAL enable_indexscan = on; SET LOCAL enable_seqscan = off; \
-         SET LOCAL enable_sort = off; SET LOCAL max_parallel_workers_per_gather = 0",
-    )?;
-    let order = snapshot.query_opt(INDEX_ORDER, &[&name])?;
-    let by_index = match order.and_then(|row| row.get::<_, Option<String>>(0)) {
+    let by_index = match index_order {
         None => None,
         Some(order) => {
             let query = format!("{columns} ORDER BY {order}");
@@ -144,28 +160,23 @@ fn fetch(snapshot: &mut Client, query: &str) -> Result<Vec<LedgerRow>, postgres:
     Ok(rows)
 }
 
+/// Has the transaction read by index from now on; true if a query does.
 fn is_index_scan(snapshot: &mut Client, query: &str) -> Result<bool, postgres::Error> {
-    let plan = snapshot.query(&format!("EXPLAIN {query}"), &[])?;
-    let has = |word: &str| plan.iter().any(|row| row.get::<_, &str>(0).contains(word));
+    let plan = snapshot.simple_query(&format!(
+        "SET LOCAL enable_indexscan = on; SET LOCAL enable_seqscan = off; \
+         SET LOCAL enable_sort = off; SET LOCAL max_parallel_workers_per_gather = 0; EXPLAIN {query}"
+    ))?;
+    let has = |word: &str| {
+        plan.iter().any(|message| match message {
+            SimpleQueryMessage::Row(row) => row.get(0).is_some_and(|line| line.contains(word)),
+            _ => false,
+        })
+    };
     Ok(has("Index") && !has("Seq Scan"))
 }
 
 /// The most that is read of one table, in bytes.
 const ROWS_BYTES_MAX: u64 = 64 << 30;
-
-/// The columns of the index that reads the whole table in its order: the primary key, else another
-/// unique one, else any. Indexes of a part of the table or of expressions give other rows.
-const INDEX_ORDER: &str = "\
-    SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY k.position) \
-    FROM pg_index i \
-    JOIN pg_class c ON c.oid = i.indexrelid \
-    JOIN pg_am m ON m.oid = c.relam AND m.amname = 'btree' \
-    CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY k (attnum, position) \
-    JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum \
-    WHERE i.indrelid = to_regclass($1) AND i.indisvalid AND i.indpred IS NULL \
-      AND i.indexprs IS NULL AND k.position <= i.indnkeyatts \
-    GROUP BY i.indexrelid, i.indisprimary, i.indisunique \
-    ORDER BY i.indisprimary DESC, i.indisunique DESC, i.indexrelid LIMIT 1";
 
 fn connect(part: &TablePart<'_>) -> Result<Client, Error> {
     let doing = "reading the tables of the ledger";
@@ -180,28 +191,69 @@ fn connect(part: &TablePart<'_>) -> Result<Client, Error> {
     }
 }
 
-/// The table's name as SQL reads it, once it is sure that it has the columns.
-fn resolve(client: &mut Client, node: &SiteNode, table: &str) -> Result<String, Error> {
-    let asked = format!(
-        "SELECT to_regclass({table})::text, ARRAY(SELECT attname::text FROM pg_attribute \
-         WHERE attrelid = to_regclass({table}) AND attnum > 0 AND NOT attisdropped)",
-        table = literal(table)
-    );
-    let row = client.query_one(&asked, &[]).map_err(failed(node, table))?;
-    let place = place(node, table);
-    let Some(name) = row.get::<_, Option<String>>(0) else {
-        return Err(Error::NoTable { place });
-    };
-    let there: Vec<String> = row.get(1);
-    let missing = COLUMNS.iter().filter(|column| !there.iter().any(|name| name == *column));
-    let missing: Vec<&str> = missing.copied().collect();
-    match missing.is_empty() {
-        true => Ok(name),
-        false => Err(Error::NoColumns { place, missing: missing.join(", ") }),
+/// What the catalog says of each part of a server. One question is asked about all of them; where it fails, one about
+/// each, so that a name that cannot be read is the error of its own table.
+fn describe_all(
+    snapshot: &mut Client,
+    parts: &[(usize, &TablePart<'_>)],
+) -> Vec<Result<LedgerTable, Error>> {
+    let tables: Vec<&TablePart<'_>> = parts.iter().map(|(_, part)| *part).collect();
+    match undone(snapshot, tables[0], |it| describe(it, &tables)) {
+        Ok(described) => described,
+        Err(_) => {
+            let alone = |part: &&TablePart<'_>| {
+                let described = undone(snapshot, part, |it| describe(it, &[part]))?;
+                described.into_iter().next().expect("each name has a row of the answer")
+            };
+            tables.iter().map(alone).collect()
+        }
     }
 }
 
+/// What the catalog says of tables of one server, once it is sure that each has the columns.
+fn describe(
+    client: &mut Client,
+    parts: &[&TablePart<'_>],
+) -> Result<Vec<Result<LedgerTable, Error>>, postgres::Error> {
+    let names: Vec<&str> = parts.iter().map(|part| part.table.as_str()).collect();
+    let rows = client.query_typed(DESCRIBED, &[(&names, Type::TEXT_ARRAY)])?;
+    let described = parts.iter().zip(rows).map(|(part, row)| {
+        let place = place(part.node, &part.table);
+        let Some(name) = row.get::<_, Option<String>>(0) else {
+            return Err(Error::NoTable { place });
+        };
+        let there: Vec<String> = row.get(1);
+        let missing = COLUMNS.iter().filter(|column| !there.iter().any(|name| name == *column));
+        let missing: Vec<&str> = missing.copied().collect();
+        match missing.is_empty() {
+            true => Ok(LedgerTable { name, index_order: row.get(2) }),
+            false => Err(Error::NoColumns { place, missing: missing.join(", ") }),
+        }
+    });
+    Ok(described.collect())
+}
+
 const COLUMNS: [&str; 3] = ["client", "seq", "chain"];
+
+/// Of each name in $1 the table's name as SQL reads it, its columns, and those of the index that reads the whole table
+/// in its order: the primary key, else another unique one, else any. Indexes of a part of the table or of
+/// expressions give other rows.
+const DESCRIBED: &str = "\
+    SELECT t.oid::text, \
+      ARRAY(SELECT attname::text FROM pg_attribute \
+        WHERE attrelid = t.oid AND attnum > 0 AND NOT attisdropped), \
+      (SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY k.position) \
+        FROM pg_index i \
+        JOIN pg_class c ON c.oid = i.indexrelid \
+        JOIN pg_am m ON m.oid = c.relam AND m.amname = 'btree' \
+        CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY k (attnum, position) \
+        JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum \
+        WHERE i.indrelid = t.oid AND i.indisvalid AND i.indpred IS NULL \
+          AND i.indexprs IS NULL AND k.position <= i.indnkeyatts \
+        GROUP BY i.indexrelid, i.indisprimary, i.indisunique \
+        ORDER BY i.indisprimary DESC, i.indisunique DESC, i.indexrelid LIMIT 1) \
+    FROM (SELECT to_regclass(name) AS oid, position \
+      FROM unnest($1) WITH ORDINALITY u (name, position)) t ORDER BY t.position";
 
 fn place(node: &SiteNode, table: &str) -> String {
     format!("table {table} of the ledger, on {}", node.name)
@@ -254,5 +306,9 @@ mod tests {
         });
         let one = Some(vec![Some(1)]);
         assert_eq!(seqs.collect::<Vec<_>>(), [one.clone(), None, one]);
+        // A name that the server cannot even look up is the error of its own table.
+        let read = super::read(&["state", "too.many.parts.of.it", "nowhere"].map(part)).unwrap();
+        let counts = read.iter().map(|table| table.as_ref().ok().map(|it| it.rows().len()));
+        assert_eq!(counts.collect::<Vec<_>>(), [Some(1), None, None]);
     }
 }

@@ -16,7 +16,7 @@ use futures_util::{SinkExt, StreamExt};
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::error::DbError;
 use tokio_postgres::tls::NoTlsStream;
-use tokio_postgres::types::ToSql;
+use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{
     AsyncMessage, Config, CopyInSink, Error, NoTls, Row, SimpleQueryMessage, Statement, ToStatement,
 };
@@ -160,6 +160,15 @@ impl Client {
         values: &Values<'_>,
     ) -> Result<Vec<Row>, Error> {
         self.link.run(self.inner.query(statement, values))
+    }
+
+    /// All rows of a query whose values' types are given: the server is not asked for them, which takes a round trip.
+    pub fn query_typed(
+        &mut self,
+        sql: &str,
+        values: &[(&(dyn ToSql + Sync), Type)],
+    ) -> Result<Vec<Row>, Error> {
+        self.link.run(self.inner.query_typed(sql, values))
     }
 
     /// The one row of a query.

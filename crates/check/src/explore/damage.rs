@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use postgres::SimpleQueryMessage;
+use postgres::types::{ToSql, Type};
 use server::Client;
 use server::message::with_detail;
 use site::SiteNode;
@@ -70,28 +71,38 @@ fn find(
             return Ok(Some(format!("{table}: {complaint}")));
         }
     }
-    let changed = client.query(CHANGED, &[&untouched.paths, &untouched.since_s])?;
+    let known: [(&(dyn ToSql + Sync), Type); 2] =
+        [(&untouched.paths, Type::TEXT_ARRAY), (&untouched.since_s, Type::FLOAT8)];
+    let changed = client.query_typed(CHANGED, &known)?;
     let changed: Vec<u32> = changed.iter().map(|row| row.get(0)).collect();
     spent.time(ExplorationPhase::Indexes, || {
-        client.query(INDEXES, &[&changed])?;
+        about(client, INDEXES, &changed)?;
         read_others(client, &changed)
     })?;
-    if let Some(row) =
-        spent.time(ExplorationPhase::Tables, || client.query_opt(TABLES, &[&changed]))?
-    {
+    let complaint = spent.time(ExplorationPhase::Tables, || about(client, TABLES, &changed))?;
+    if let Some(row) = complaint.first() {
         return Ok(Some(row.get(0)));
     }
     spent.time(ExplorationPhase::Rows, || read_tables(client, &changed))
 }
 
+/// The rows of a query about relations.
+fn about(
+    client: &mut Client,
+    sql: &str,
+    relations: &[u32],
+) -> Result<Vec<postgres::Row>, postgres::Error> {
+    client.query_typed(sql, &[(&relations, Type::OID_ARRAY)])
+}
+
 /// Reads every page of what amcheck does not know. The first complaint is an error.
 fn read_others(client: &mut Client, changed: &[u32]) -> Result<(), postgres::Error> {
-    if !client.query_one(HAS_PREWARM, &[])?.get::<_, bool>(0) {
-        return Ok(());
+    match first(client, HAS_PREWARM)?.as_deref() {
+        Some("there") => {}
+        Some("available") => client.batch_execute("CREATE EXTENSION pg_prewarm")?,
+        _ => return Ok(()),
     }
-    client.batch_execute("CREATE EXTENSION IF NOT EXISTS pg_prewarm")?;
-    client.query(OTHERS, &[&changed])?;
-    Ok(())
+    about(client, OTHERS, changed).map(drop)
 }
 
 /// The first row of a query of the study.
@@ -107,7 +118,7 @@ fn first(client: &mut Client, sql: &str) -> Result<Option<String>, postgres::Err
 /// Reads every column of every row, and so every value that a table keeps apart. The first table that cannot be
 /// read, or that has other rows by heap than by index.
 fn read_tables(client: &mut Client, changed: &[u32]) -> Result<Option<String>, postgres::Error> {
-    let tables = client.query(READ_TABLES, &[&changed])?;
+    let tables = about(client, READ_TABLES, changed)?;
     let tables: Vec<ReadTable> = tables.iter().map(ReadTable::of).collect();
     let indexed: Vec<&ReadTable> = tables.iter().filter(|table| table.has_index).collect();
     // All in one message: a round trip for each statement would take longer than reading most tables.
@@ -238,10 +249,10 @@ const QUIET: &str = "SET jit = off; SET max_parallel_workers_per_gather = 0";
 const CHANGED: &str = "\
     WITH changed AS ( \
       SELECT c.oid, i.indrelid FROM pg_class c LEFT JOIN pg_index i ON i.indexrelid = c.oid \
+      LEFT JOIN unnest($1) AS known (path) ON known.path = pg_relation_filepath(c.oid) \
+      CROSS JOIN LATERAL pg_stat_file(known.path, true) AS file \
       WHERE c.relpersistence = 'p' AND c.relkind IN ('r', 't', 'm', 'i', 'S') \
-        AND NOT coalesce(pg_relation_filepath(c.oid) = ANY ($1) \
-        AND (pg_stat_file(pg_relation_filepath(c.oid), true)).size < 1073741824 \
-        AND (pg_stat_file(pg_relation_filepath(c.oid), true)).modification < to_timestamp($2), false)) \
+        AND NOT coalesce(file.size < 1073741824 AND file.modification < to_timestamp($2), false)) \
     SELECT oid FROM changed UNION \
     SELECT c.oid FROM pg_class c JOIN changed ON c.reltoastrelid IN (changed.oid, changed.indrelid) \
     WHERE c.relkind IN ('r', 'm') AND c.relpersistence = 'p' AND c.reltoastrelid <> 0";
@@ -255,11 +266,11 @@ const INDEXES: &str = "\
     WHERE c.relkind = 'i' AND m.amname = 'btree' AND i.indisvalid AND c.relpersistence = 'p' \
       AND (c.oid = ANY ($1) OR i.indrelid = ANY ($1))";
 
-/// True if the server has the extension that reads the pages of relations of every kind. The list of all that it could
+/// Whether the server has the extension that reads the pages of relations of every kind, or could make it. The list of all that it could
 /// be given is made from hundreds of files, and is read only where the extension is not there yet.
 const HAS_PREWARM: &str = "\
-    SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_prewarm') \
-      OR (SELECT count(*) > 0 FROM pg_available_extensions WHERE name = 'pg_prewarm')";
+    SELECT CASE WHEN EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_prewarm') THEN 'there' \
+      WHEN EXISTS (SELECT FROM pg_available_extensions WHERE name = 'pg_prewarm') THEN 'available' END";
 
 /// Reads indexes that are no btree, sequences, and the visibility maps of tables. Tables themselves are read as rows.
 /// The relations are found first: their sizes are asked of files.

@@ -21,7 +21,9 @@ use crate::search::steps::End;
 
 use super::figure::{self, rate};
 use super::find::{LoadAxis, Run, observed, verdict};
-use super::found::{SearchResult, ShownWindow, ShownWindows, early_end};
+use super::found::{
+    INTERRUPTED, SearchResult, ShownWindow, ShownWindows, early_end, unless_interrupted,
+};
 use super::own_server::OwnServer;
 
 /// A command of the user's may take so long to change the CPUs of the server.
@@ -115,13 +117,10 @@ impl CapacitySweep<'_> {
                 for at in order(counts.len(), round, self.seed.rotate_left(setting as u32 + 1)) {
                     let load = f64::from(counts[at]);
                     let options = axis.options(Some(load), true);
-                    let measured = match run(&options, console) {
-                        // A window whose clients were still connecting is an error; what was measured before it is told.
-                        Err(_) if self.is_interrupted() && !swept.curve.windows.is_empty() => {
-                            swept.ended = Some("interrupted".to_owned());
-                            return Ok(swept);
-                        }
-                        measured => measured?,
+                    let (measured, before) = (run(&options, console), swept.curve.windows.len());
+                    let Some(measured) = unless_interrupted(measured, self.control, before)? else {
+                        swept.ended = Some(INTERRUPTED.to_owned());
+                        return Ok(swept);
                     };
                     let window = axis.look(goal, load, true, &measured.outcome);
                     swept.ended = early_end(self.control, &measured);
@@ -145,10 +144,6 @@ impl CapacitySweep<'_> {
             }
         }
         Ok(swept)
-    }
-
-    fn is_interrupted(&self) -> bool {
-        self.control.urgency() != StopUrgency::None
     }
 
     /// Gives the server so many CPUs.

@@ -15,7 +15,7 @@ use crate::search::goal::{Goal, Observed};
 use crate::search::steps::{End, Estimate, Next, Search};
 
 use super::figure::rate;
-use super::found::SearchResult;
+use super::found::{SearchResult, unless_interrupted};
 use super::ours::limit;
 
 /// Warm-up of each window, in milliseconds: connections are new, caches of the server's processes
@@ -87,7 +87,12 @@ pub(super) fn find(
             Next::End(end) => break Finish::Ended(end),
         };
         let tried_options = axis.options(Some(load), confirms);
-        let measured = run(&tried_options, console)?;
+        let measured = run(&tried_options, console);
+        let Some(measured) = unless_interrupted(measured, control, curve.windows.len())? else {
+            // The window before it is shown, whether it was to confirm or not.
+            last = last.or_else(|| confirmed.pop());
+            break Finish::Interrupted;
+        };
         let outcome = &measured.outcome;
         let is_interrupted = control.urgency() != StopUrgency::None;
         let aborted = outcome.workloads[0].counts_total.aborted_clients;

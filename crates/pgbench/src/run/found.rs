@@ -3,6 +3,7 @@
 use load::{LoadControl, StopUrgency};
 use measure::LoadMeasurement;
 
+use crate::complaint::Complaint;
 use crate::options::RunOptions;
 use crate::search::capacity::CapacityResult;
 use crate::search::curve::{Curve, Tried};
@@ -66,6 +67,48 @@ pub(super) fn early_end(control: &LoadControl, measured: &LoadMeasurement) -> Op
             let clients = terms::counted(aborted, "client");
             Some(format!("ended, as {clients} aborted: run it again, or with --reconnect,"))
         }
-        _ => Some("interrupted".to_owned()),
+        _ => Some(INTERRUPTED.to_owned()),
+    }
+}
+
+/// The end of a sweep that the user's signal ended.
+pub(super) const INTERRUPTED: &str = "interrupted";
+
+/// The measurement of a window after so many others. None where the user's signal came while the clients of the window
+/// were still connecting: the others are told then.
+///
+/// # Errors
+/// If the window cannot be measured for another reason, or is the first one.
+pub(super) fn unless_interrupted(
+    measured: Result<LoadMeasurement, Complaint>,
+    control: &LoadControl,
+    windows_before: usize,
+) -> Result<Option<LoadMeasurement>, Complaint> {
+    let is_interrupted = control.urgency() != StopUrgency::None;
+    match measured {
+        Err(_) if is_interrupted && windows_before > 0 => Ok(None),
+        measured => measured.map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_before_an_interruption_are_told() {
+        let check = |is_interrupted: bool, windows_before, is_told: bool| {
+            let control = LoadControl::new();
+            if is_interrupted {
+                control.interrupt();
+            }
+            let failed = Err(Complaint::error("connecting failed"));
+            let measured = unless_interrupted(failed, &control, windows_before);
+            assert_eq!(matches!(measured, Ok(None)), is_told, "{is_interrupted} {windows_before}");
+        };
+        check(true, 1, true);
+        // There is nothing to tell.
+        check(true, 0, false);
+        check(false, 1, false);
     }
 }

@@ -17,7 +17,9 @@ use crate::server::Server;
 
 use super::figure::rate;
 use super::find::{LoadAxis, WARM_UP_MS, observed, verdict};
-use super::found::{SearchResult, ShownWindow, ShownWindows, early_end};
+use super::found::{
+    INTERRUPTED, SearchResult, ShownWindow, ShownWindows, early_end, unless_interrupted,
+};
 use super::ours::limit;
 use super::pooler::PoolerLab;
 
@@ -129,7 +131,12 @@ impl PoolSweep<'_> {
             for at in order(self.sizes.len(), round, self.seed) {
                 let size = self.sizes[at];
                 let pooler = self.poolers.start(size)?;
-                let measured = run(options, &pooler.conninfo, console)?;
+                let (measured, before) =
+                    (run(options, &pooler.conninfo, console), pooled.curve.windows.len());
+                let Some(measured) = unless_interrupted(measured, self.control, before)? else {
+                    pooled.ended = Some(INTERRUPTED.to_owned());
+                    return Ok(pooled);
+                };
                 let share = pooler.cpu_share();
                 drop(pooler);
                 let window = axis.look(goal, f64::from(size), true, &measured.outcome);

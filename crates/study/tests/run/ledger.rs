@@ -97,7 +97,9 @@ fn a_crash_under_load_loses_nothing_that_was_acknowledged() {
     assert_eq!(of("ledger_acknowledged"), of("transactions_total"), "nobody lost count");
     assert_eq!(of("amcheck_corruptions"), 0.0, "{:?}", trial.notes);
     assert_eq!(figure(trial, "ledger_acknowledged", "writes"), of("ledger_acknowledged"));
-    assert_eq!(ran.ledger(trial), None, "nobody needs it");
+    // Rates of a machine that stood still are lower bounds, and such a trial keeps its ledger.
+    let is_needed = !trial.at_least.is_empty();
+    assert_eq!(ran.ledger(trial).is_some(), is_needed, "nobody needs it: {:?}", trial.notes);
     let scanned = trial.notes.iter().any(|note| note.text.contains("no index to be read by"));
     assert!(!scanned, "both tables have a primary key: {:?}", trial.notes);
     assert_eq!(ran.below.read_dir().unwrap().count(), 1, "the trial and nothing else");
