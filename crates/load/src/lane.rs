@@ -33,7 +33,7 @@ use wire::auth::KeyCache;
 pub(crate) use connecting::Connecting;
 pub(crate) use cpu::{Spent, thread_cpu_ns};
 pub(crate) use slot::{Link, Slot};
-pub(crate) use traffic::Port;
+pub(crate) use traffic::RingTraffic;
 
 use crate::{
     LoadPlan, MessageLevel, UserMessage,
@@ -62,7 +62,7 @@ pub(crate) struct Lane<'p> {
     pub(crate) slots: Vec<Slot>,
     pub(crate) epoll: OwnedFd,
     /// The ring through which connections that are made send and receive; epoll does it without.
-    pub(crate) port: Option<Box<Port>>,
+    pub(crate) traffic: Option<Box<RingTraffic>>,
     pub(crate) wake: Arc<OwnedFd>,
     pub(crate) shared: &'p SharedGrid,
     pub(crate) grid: Grid,
@@ -129,7 +129,7 @@ impl<'p> Lane<'p> {
             routes: parts.routes,
             slots: parts.sessions.into_iter().map(|one| Slot::new(one, parts.plan)).collect(),
             epoll,
-            port: None,
+            traffic: None,
             wake: parts.wake,
             shared: parts.shared,
             grid: Grid::UNDECIDED,

@@ -310,7 +310,7 @@ impl Lane<'_> {
         if dial.awaits_writable {
             self.watch(index, LIVE);
         }
-        if self.port.is_some() {
+        if self.traffic.is_some() {
             self.hand_over(index);
         }
         let program = &self.programs[self.slots[index].session.workload];

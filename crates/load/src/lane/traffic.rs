@@ -37,8 +37,8 @@ const READABLE: EventFlags = EventFlags::IN.union(HUNG_UP);
 /// Every so many turns, the CPU time of one is taken.
 const SAMPLED_EVERY: u32 = 64;
 
-/// A ring and what belongs to it.
-pub(crate) struct Port {
+/// The traffic of the connections that a ring serves: what is sent and received in one turn, and who is watched.
+pub(crate) struct RingTraffic {
     ring: IoRing,
     /// Distinguishes a session's connection from its earlier ones, whose last arrivals may be late.
     epochs: Vec<u32>,
@@ -56,9 +56,9 @@ pub(crate) struct Port {
     each_ns: u64,
 }
 
-impl Port {
-    fn new(sessions: usize) -> io::Result<Port> {
-        Ok(Port {
+impl RingTraffic {
+    fn new(sessions: usize) -> io::Result<RingTraffic> {
+        Ok(RingTraffic {
             ring: IoRing::new(sessions as u32)?,
             epochs: vec![0; sessions],
             unwatched: Vec::new(),
@@ -98,7 +98,7 @@ impl Port {
 impl Lane<'_> {
     /// Waits for events until `deadline`, and handles them.
     pub(crate) fn wait(&mut self, deadline: u64) {
-        if self.port.is_some() {
+        if self.traffic.is_some() {
             self.ring_turn(deadline);
             return;
         }
@@ -302,7 +302,7 @@ impl Lane<'_> {
     /// Hands all connections over to a ring, if the plan wants one and the kernel permits it.
     pub(crate) fn open_port(&mut self) {
         if self.plan.io_uring {
-            self.port = Port::new(self.slots.len()).map(Box::new).ok();
+            self.traffic = RingTraffic::new(self.slots.len()).map(Box::new).ok();
         }
         (0..self.slots.len()).for_each(|index| self.hand_over(index));
     }
@@ -314,15 +314,15 @@ impl Lane<'_> {
         let Link::Live(socket) = &mut slot.link else { return };
         let is_simple =
             socket.tls().is_none() && !self.programs[slot.session.workload].connect_each;
-        let port = self.port.as_mut().filter(|_| is_simple);
-        let port = port.filter(|_| epoll::delete(&self.epoll, socket.fd()).is_ok());
-        let io = if port.is_some() { SocketIo::IoUring } else { SocketIo::Epoll };
+        let traffic = self.traffic.as_mut().filter(|_| is_simple);
+        let traffic = traffic.filter(|_| epoll::delete(&self.epoll, socket.fd()).is_ok());
+        let io = if traffic.is_some() { SocketIo::IoUring } else { SocketIo::Epoll };
         self.io = Some(self.io.map_or(io, |other| other.and(io)));
         // The connection stays with epoll.
-        let Some(port) = port else { return };
+        let Some(traffic) = traffic else { return };
         socket.give_to_ring();
-        port.epochs[index] = port.epochs[index].wrapping_add(1);
-        port.unwatched.push((index, true));
+        traffic.epochs[index] = traffic.epochs[index].wrapping_add(1);
+        traffic.unwatched.push((index, true));
         if socket.has_unsent() {
             self.watch(index, LIVE | EventFlags::OUT);
         }
@@ -332,25 +332,27 @@ impl Lane<'_> {
     pub(super) fn ring_turn(&mut self, deadline: u64) {
         self.write_notes();
         // A ring that failed was given up, and the load ends.
-        let Some(mut port) = self.port.take() else { return };
+        let Some(mut traffic) = self.traffic.take() else { return };
         // What arrives is answered into the other buffers, and is sent in the next turn.
-        let (out, unsent) = std::mem::take(&mut port.spare);
+        let (out, unsent) = std::mem::take(&mut traffic.spare);
         let mut out = std::mem::replace(&mut self.out, out);
         let mut unsent = std::mem::replace(&mut self.unsent, unsent);
-        port.begin_turn();
+        traffic.begin_turn();
         let mut late = Vec::new();
         for (index, range) in unsent.drain(..) {
             let ring_sends = match &self.slots[index].link {
                 // What follows a send that may be short has to wait for it.
                 Link::Live(socket) | Link::Closing(socket, _) => {
-                    socket.is_in_ring() && !socket.has_unsent() && port.sent_in[index] != port.turn
+                    socket.is_in_ring()
+                        && !socket.has_unsent()
+                        && traffic.sent_in[index] != traffic.turn
                 }
                 _ => false,
             };
             if ring_sends {
-                port.sent_in[index] = port.turn;
-                port.sends.push(RingSend { file: index as u32, range });
-                port.owners.push(index);
+                traffic.sent_in[index] = traffic.turn;
+                traffic.sends.push(RingSend { file: index as u32, range });
+                traffic.owners.push(index);
             } else {
                 late.push((index, range));
             }
@@ -361,21 +363,21 @@ impl Lane<'_> {
             false => 0,
         };
         let turned = self
-            .watch_connections(&mut port)
-            .and_then(|()| port.turn(&out, Duration::from_nanos(timeout)));
+            .watch_connections(&mut traffic)
+            .and_then(|()| traffic.turn(&out, Duration::from_nanos(timeout)));
         if let Err(error) = turned {
             // The ring is given up, and with it the load.
             let why = format!("could not send and receive by io_uring: {error}");
             (self.report)(Report::Lost(why.into()));
             return;
         }
-        let mut arrivals = port.ring.take_arrivals();
+        let mut arrivals = traffic.ring.take_arrivals();
         // What has arrived was received one after another since the thread woke.
-        let received_ns = arrivals.len() as u64 * port.each_ns;
+        let received_ns = arrivals.len() as u64 * traffic.each_ns;
         let woke = self.now().saturating_sub(received_ns).max(entered);
-        let shorts = port.ring.take_short();
-        let is_ready = port.ring.take_ready();
-        self.port = Some(port);
+        let shorts = traffic.ring.take_short();
+        let is_ready = traffic.ring.take_ready();
+        self.traffic = Some(traffic);
         if is_ready {
             self.take_events(0);
         }
@@ -388,22 +390,22 @@ impl Lane<'_> {
         for (index, range) in late {
             self.send(index, &out[range]);
         }
-        if let Some(port) = &mut self.port {
-            port.ring.reuse(arrivals);
+        if let Some(traffic) = &mut self.traffic {
+            traffic.ring.reuse(arrivals);
             out.clear();
-            port.spare = (out, unsent);
+            traffic.spare = (out, unsent);
         }
     }
 
-    fn watch_connections(&mut self, port: &mut Port) -> io::Result<()> {
-        port.ring.watch_ready(&self.epoll)?;
-        for (index, is_first) in std::mem::take(&mut port.unwatched) {
-            let tag = port.tag(index);
+    fn watch_connections(&mut self, traffic: &mut RingTraffic) -> io::Result<()> {
+        traffic.ring.watch_ready(&self.epoll)?;
+        for (index, is_first) in std::mem::take(&mut traffic.unwatched) {
+            let tag = traffic.tag(index);
             match &self.slots[index].link {
                 Link::Live(socket) | Link::Closing(socket, _) if socket.is_in_ring() => {
                     match is_first {
-                        true => port.ring.watch(index as u32, socket.fd(), tag)?,
-                        false => port.ring.watch_again(index as u32, tag)?,
+                        true => traffic.ring.watch(index as u32, socket.fd(), tag)?,
+                        false => traffic.ring.watch_again(index as u32, tag)?,
                     }
                 }
                 _ => {}
@@ -414,15 +416,15 @@ impl Lane<'_> {
 
     fn arrived(&mut self, arrival: RingArrival, woke: u64) {
         // What arrived by a ring that was given up is not read, because the load ends.
-        let Some(port) = &mut self.port else { return };
+        let Some(traffic) = &mut self.traffic else { return };
         let index = (arrival.tag & 0xffff_ffff) as usize;
-        let is_current = port.tag(index) == arrival.tag;
+        let is_current = traffic.tag(index) == arrival.tag;
         let mut buffer = std::mem::take(&mut self.buffer);
         let closed = match arrival.what {
             ArrivedKind::Bytes(piece) => {
                 buffer.clear();
-                buffer.extend_from_slice(port.ring.bytes(&piece));
-                port.ring.give_back(piece);
+                buffer.extend_from_slice(traffic.ring.bytes(&piece));
+                traffic.ring.give_back(piece);
                 None
             }
             ArrivedKind::Interrupted => {
@@ -433,7 +435,7 @@ impl Lane<'_> {
             ArrivedKind::Failed(error) => Some(Some(error.to_string())),
         };
         if is_current && arrival.is_last && closed.is_none() {
-            port.unwatched.push((index, false));
+            traffic.unwatched.push((index, false));
         }
         match (&self.slots[index].link, closed) {
             _ if !is_current => {}
@@ -450,8 +452,8 @@ impl Lane<'_> {
     /// Keeps what a socket did not take until it is writable.
     fn sent_short(&mut self, out: &[u8], ShortSend { send, sent }: ShortSend) {
         // What a ring that was given up did not send stays unsent, because the load ends.
-        let Some(port) = &self.port else { return };
-        let (index, bytes) = (port.owners[send], &out[port.sends[send].range.clone()]);
+        let Some(traffic) = &self.traffic else { return };
+        let (index, bytes) = (traffic.owners[send], &out[traffic.sends[send].range.clone()]);
         let (Link::Live(socket) | Link::Closing(socket, _)) = &mut self.slots[index].link else {
             // The connection was lost in the same turn, and with it what was to be sent.
             return;
