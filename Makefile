@@ -4,10 +4,11 @@ PGRIG := target/release/pgrig
 
 .PHONY: demo build setup setup-test setup-bench test test-fast smoke check bench extension site dist test-dist fresh soak soak-promote soak-guard soak-shard soak-shard-restores soak-power soak-states soak-crashes soak-planted soak-isolation soak-failover soak-timeline soak-kills soak-hosts soak-same-work soak-statements tail attack clean
 
-# Sets up, builds, proves itself on this machine, and runs the main job.
+# Sets up, builds, proves itself on this machine, runs the main job, and ends with the README's first answer.
 demo: setup build
 	@$(PGRIG) run pgbench --profile smoke
 	@$(PGRIG) run pgbench --profile quick
+	@$(PGRIG) compare --b-set synchronous_commit=off -N -c 4 --max-time 1min
 
 setup:
 	@scripts/setup demo
