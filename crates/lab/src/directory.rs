@@ -36,6 +36,9 @@ impl Directory {
         directory.path =
             directory.path.canonicalize().map_err(failed("resolving", &directory.path))?;
         check_socket_path(&directory.path)?;
+        if directory.path.starts_with(SHARED_MEMORY) {
+            return Err(Error::SharedMemoryDirectory { directory: directory.path.clone() });
+        }
         directory.marker = Some(Marker::make(&directory.path)?);
         for part in [NODES, DISKS] {
             make_passage(&directory.path.join(part))?;
@@ -105,6 +108,9 @@ fn check_socket_path(directory: &Path) -> Result<(), Error> {
         false => Err(Error::SocketPath { socket, length }),
     }
 }
+
+/// Each lab's servers have one of their own.
+const SHARED_MEMORY: &str = "/dev/shm";
 
 pub(crate) const SOCKETS: &str = "s";
 pub(crate) const NODES: &str = "nodes";

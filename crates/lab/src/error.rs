@@ -66,6 +66,11 @@ pub enum Error {
     Directory { directory: PathBuf, why: String },
     #[error("{} cannot hold a lab: its servers may not enter {}", .directory.display(), .closed.display())]
     Closed { directory: PathBuf, uid: u32, closed: PathBuf },
+    #[error(
+        "{} cannot hold a lab: servers have a /dev/shm of their own, and would not find it there",
+        .directory.display()
+    )]
+    SharedMemoryDirectory { directory: PathBuf },
     #[error("node {node} has lost all its data: {why}")]
     DataLost { node: String, why: String },
     #[error(
@@ -132,6 +137,8 @@ pub enum Error {
         link: String,
         why: String,
     },
+    #[error("shaping link {link}: this kernel has no netem (CONFIG_NET_SCH_NETEM)")]
+    NoNetem { link: String },
     #[error("configuring node {node}: {name} {why}")]
     Setting { node: String, name: String, why: SettingFault },
     #[error(transparent)]
@@ -224,13 +231,16 @@ impl Error {
             }
             Self::NetworkAndLoopback { .. } => Some("have it listen on its Unix socket".into()),
             Self::MissingTool { package, .. } => Some(advice::how_to_install_package(package)),
-            Self::Link { why, .. } if why.contains("netem") => {
+            Self::NoNetem { .. } => {
                 Some("delay it by = \"relay\", or use a kernel that has netem".into())
             }
             Self::File { source, .. } => hint::of_file(source),
             Self::Disk { source, .. } => source.hint(),
             Self::Directory { .. } => {
                 Some("name a directory that is empty or does not exist".into())
+            }
+            Self::SharedMemoryDirectory { .. } => {
+                Some("use a directory elsewhere, or set TMPDIR to one, such as /var/tmp".into())
             }
             Self::SocketPath { .. } => {
                 Some("use a directory with a shorter path, or set TMPDIR=/tmp".into())

@@ -75,6 +75,10 @@ pub(crate) fn find(name: &str) -> Result<NamedStudy, Complaint> {
             let what = format!("the folder \"{name}\" holds no study.toml");
             Err(Complaint::new(what).hinted(Some("`pgrig new DIR` writes one to start from")))
         }
+        None if name.contains('/') => {
+            let what = format!("there is no folder \"{name}\" with a study");
+            Err(Complaint::new(what).hinted(Some("`pgrig new DIR` makes one to start from")))
+        }
         None => Err(Complaint::new(format!("no study \"{name}\"")).hinted(Some(known))),
     }
 }

@@ -50,8 +50,8 @@ fn make_workload(arguments: &MakeArguments) -> Result<ProgramExit, WorkloadError
     let made = make(&request)?;
     let shown = arguments.out.display();
     terminal::result(format_args!(
-        "{shown}: {} scripts cover {:.1} % of the calls and {:.1} % of the time",
-        made.scripts,
+        "{shown}: {} for {:.1} % of the calls and {:.1} % of the time",
+        terms::counted(made.scripts as u64, "script"),
         made.calls_share * 100.0,
         made.time_share * 100.0
     ));

@@ -86,11 +86,10 @@ impl Wire {
         for network in [&self.from, &self.to] {
             let args: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
             if let Err(said) = network.run(Tool::Tc, &args, &self.program.directory)? {
-                let why = match said.contains("qdisc kind is unknown") {
-                    true => "this kernel has no netem (CONFIG_NET_SCH_NETEM)".to_owned(),
-                    false => said,
-                };
-                return Err(self.error("shaping", why));
+                return Err(match said.contains("qdisc kind is unknown") {
+                    true => Error::NoNetem { link: self.program.name.clone() },
+                    false => self.error("shaping", said),
+                });
             }
         }
         self.is_shaped = !shape.delay.is_zero() || bytes_per_s.is_some();
