@@ -2,19 +2,22 @@
 //! that cannot be parsed, variables that nothing sets.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use lab::Installation;
 use load::{LoadError, RowTables};
 use script::{
     CommandKind, HistoryNote, ParsedScript, ScriptSyntax, SetVariable, VariableNames, VariableSlot,
 };
-use spec::{ScriptText, Study, VariableValues};
+use spec::{ScriptText, Study, TopologyNode, VariableValues};
 
+use crate::fit::programs::StudyPrograms;
+use crate::fit::versions;
 use crate::script_rows;
 
 /// The mistakes, each in one line with its place.
-pub fn mistakes(study: &Study, installation: &Installation) -> std::io::Result<Vec<String>> {
-    let mut mistakes = settings(study, installation)?;
+pub fn mistakes(study: &Study, programs: &StudyPrograms) -> std::io::Result<Vec<String>> {
+    let mut mistakes = settings(study, programs)?;
     let scripts = scripts(study);
     for found in scripts {
         if !mistakes.contains(&found) {
@@ -24,12 +27,29 @@ pub fn mistakes(study: &Study, installation: &Installation) -> std::io::Result<V
     Ok(mistakes)
 }
 
-/// Asks `postgres -C` with each setting; those of extensions are known only once these are loaded.
-fn settings(study: &Study, installation: &Installation) -> std::io::Result<Vec<String>> {
-    let nodes = study.points.iter().flat_map(|point| &point.topology.nodes);
-    let asked: BTreeSet<(&str, &str)> = nodes.flat_map(|node| node.settings.iter()).collect();
+/// Asks `postgres -C` of each node's programs with each setting; those of extensions are known only once these are loaded.
+/// A point that needs a later version is left out.
+fn settings(study: &Study, programs: &StudyPrograms) -> std::io::Result<Vec<String>> {
+    let major = |node: &TopologyNode| programs.of(node).map(|one| one.version().major);
+    let points = study.points.iter().filter(|point| versions::misfit(point, major).is_none());
+    let nodes = points.flat_map(|point| &point.topology.nodes);
+    let mut asked: BTreeMap<&Path, (&Installation, BTreeSet<(&str, &str)>)> = BTreeMap::new();
+    for node in nodes {
+        let Some(installation) = programs.of(node) else { continue };
+        let of_one = asked.entry(installation.bin()).or_insert((installation, BTreeSet::new()));
+        of_one.1.extend(node.settings.iter().filter(|(name, _)| !name.contains('.')));
+    }
+    let asked = asked.into_values();
+    let told = asked.map(|(installation, settings)| refused(installation, settings));
+    Ok(told.collect::<std::io::Result<Vec<_>>>()?.concat())
+}
+
+fn refused(
+    installation: &Installation,
+    settings: BTreeSet<(&str, &str)>,
+) -> std::io::Result<Vec<String>> {
     let mut told = Vec::new();
-    for once in together(asked.into_iter().filter(|(name, _)| !name.contains('.'))) {
+    for once in together(settings.into_iter()) {
         if installation.refusal(&once)?.is_none() {
             continue;
         }
