@@ -2,7 +2,6 @@
 //! that cannot be parsed, variables that nothing sets.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use lab::Installation;
 use load::{LoadError, RowTables};
@@ -32,15 +31,13 @@ pub fn mistakes(study: &Study, programs: &StudyPrograms) -> std::io::Result<Vec<
 fn settings(study: &Study, programs: &StudyPrograms) -> std::io::Result<Vec<String>> {
     let major = |node: &TopologyNode| programs.of(node).map(|one| one.version().major);
     let points = study.points.iter().filter(|point| versions::misfit(point, major).is_none());
-    let nodes = points.flat_map(|point| &point.topology.nodes);
-    let mut asked: BTreeMap<&Path, (&Installation, BTreeSet<(&str, &str)>)> = BTreeMap::new();
-    for node in nodes {
-        let Some(installation) = programs.of(node) else { continue };
-        let of_one = asked.entry(installation.bin()).or_insert((installation, BTreeSet::new()));
-        of_one.1.extend(node.settings.iter().filter(|(name, _)| !name.contains('.')));
-    }
-    let asked = asked.into_values();
-    let told = asked.map(|(installation, settings)| refused(installation, settings));
+    let nodes: Vec<&TopologyNode> = points.flat_map(|point| &point.topology.nodes).collect();
+    let asked = |installation: &Installation| -> BTreeSet<(&str, &str)> {
+        let nodes = nodes.iter().filter(|node| programs.of(node) == Some(installation));
+        let settings = nodes.flat_map(|node| node.settings.iter());
+        settings.filter(|(name, _)| !name.contains('.')).collect()
+    };
+    let told = programs.iter().map(|installation| refused(installation, asked(installation)));
     Ok(told.collect::<std::io::Result<Vec<_>>>()?.concat())
 }
 

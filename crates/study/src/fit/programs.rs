@@ -27,6 +27,13 @@ impl StudyPrograms {
         Ok(StudyPrograms { by_bin: found.collect::<Result<_, lab::Error>>()?, of_run })
     }
 
+    /// Each of them, once.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Installation> {
+        let others: BTreeMap<_, _> = self.by_bin.values().map(|one| (one.bin(), one)).collect();
+        let others = others.into_values().filter(|one| **one != self.of_run);
+        std::iter::once(&self.of_run).chain(others)
+    }
+
     /// The PostgreSQL of a node; none where the node names a folder that was not looked for.
     pub(crate) fn of(&self, node: &TopologyNode) -> Option<&Installation> {
         node.bin.as_ref().map_or(Some(&self.of_run), |bin| self.by_bin.get(bin))
