@@ -37,12 +37,14 @@ impl Names {
         names
     }
 
-    /// Adds the directories of the archives that servers write to.
-    pub(crate) fn add_archives<'n>(&mut self, nodes: impl Iterator<Item = &'n SiteNode>) {
+    /// Adds what servers have on disk, and the slots of standbys: data directories, programs, archives.
+    pub(crate) fn add_places<'n>(&mut self, nodes: impl Iterator<Item = &'n SiteNode>) {
         for node in nodes {
-            if let lab::Server::Node(server) = &node.server
-                && let Ok(archive) = server.archive_directory()
-            {
+            let lab::Server::Node(server) = &node.server else { continue };
+            self.set(&node.name, "data", server.data().display().to_string());
+            self.set(&node.name, "bin", server.installation().bin().display().to_string());
+            self.set(&node.name, "slot", server.slot());
+            if let Ok(archive) = server.archive_directory() {
                 self.set(&node.name, "archive", archive.display().to_string());
             }
         }

@@ -173,7 +173,7 @@ impl Site {
             return names.fill(text);
         }
         let mut servers = Names::of_servers(routes(&self.nodes));
-        servers.add_archives(self.nodes.iter());
+        servers.add_places(self.nodes.iter());
         let names = if self.stations.is_empty() { &servers } else { self.stations.names() };
         names.of(name, &VariableValues::new()).fill(text)
     }

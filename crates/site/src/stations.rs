@@ -58,7 +58,7 @@ impl Stations {
         let machines: Vec<(&str, (&MachineNode, DiskKind))> = machines.collect();
         let Some((first, _)) = machines.first() else { return Ok(Default::default()) };
         let mut names = Names::of_servers(routes(nodes));
-        names.add_archives(nodes.iter());
+        names.add_places(nodes.iter());
         let password = lab::new_password().map_err(Error::Lab)?;
         let lab = labs.of(first)?;
         names.set("servers", "password", password.reveal());

@@ -1,6 +1,7 @@
 //! Logical replication between the servers of a site: the subscriber's tables, the publication, and the
 //! subscription.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use lab::{StopMode, Way};
@@ -42,11 +43,7 @@ impl Site {
         if code != Some(0) {
             return Err(failed(format!("pg_dump of the schema: {}", said.trim())));
         }
-        // psql's commands, with which pg_dump puts its output into brackets.
-        let sql = schema
-            .lines()
-            .filter(|line| !line.starts_with("\\restrict ") && !line.starts_with("\\unrestrict "));
-        let sql = sql.collect::<Vec<_>>().join("\n");
+        let sql = loadable(&schema);
         let mut client = subscriber.connect()?;
         let made = client
             .batch_execute(WRITABLE)
@@ -104,7 +101,7 @@ impl Site {
     /// another thread, and gives the proof in words.
     ///
     /// # Errors
-    /// [`Error::Subscribing`]: the server has none, its version lacks an option, or PostgreSQL refused it.
+    /// [`Error::Subscribing`]: the server has none, or PostgreSQL refused it.
     pub fn subscribe_later(
         &self,
         name: &str,
@@ -117,15 +114,9 @@ impl Site {
         let (subscriber, to) = (name.to_owned(), publisher.clone());
         let failed = move |why: String| Error::Subscribing { subscriber, publisher: to, why };
         let node = self.node(name).ok_or_else(|| Error::NoServer(name.to_owned()))?;
-        let major = node.server.major();
-        let mut options = subscription.options();
-        if let Some((option, since)) = options.iter().find(|(_, since)| *since > major) {
-            return Err(failed(format!(
-                "{option} needs PostgreSQL {since}, and the server is of version {major}"
-            )));
-        }
-        options.push(("enabled = true".to_owned(), 10));
-        let with = options.into_iter().map(|(option, _)| option).collect::<Vec<_>>().join(", ");
+        // Where the server is too old for one of them, the point is left out.
+        let options = subscription.options().into_iter().map(|(option, _)| option);
+        let with = options.chain(["enabled = true".to_owned()]).collect::<Vec<_>>().join(", ");
         let to = self.way(name, &publisher).ok_or_else(|| Error::NoServer(publisher.clone()))?;
         let sql = format!(
             "CREATE SUBSCRIPTION {} CONNECTION {} PUBLICATION {} WITH ({with})",
@@ -247,6 +238,29 @@ impl CatchingUp {
     }
 }
 
+/// A schema as pg_dump has written it, without psql's commands, which put it into brackets, and without what a server
+/// notes of its columns for itself (15.20 does): a pg_dump that does not know the note takes it for an option.
+fn loadable(schema: &str) -> String {
+    let is_of_psql =
+        |line: &&str| line.starts_with("\\restrict ") || line.starts_with("\\unrestrict ");
+    let lines = schema.lines().filter(|line| !is_of_psql(line)).filter_map(without_note);
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A line without a server's note of a column; none where nothing is left to say.
+fn without_note(line: &str) -> Option<Cow<'_, str>> {
+    let of_column = line.strip_suffix(");").filter(|line| line.starts_with("ALTER TABLE ONLY "));
+    let Some((column, options)) = of_column.and_then(|line| line.split_once(" SET (")) else {
+        return Some(line.into());
+    };
+    let kept = options.split(", ").filter(|option| !option.starts_with(NOTE_OF_COLUMN));
+    let kept = kept.collect::<Vec<_>>().join(", ");
+    (!kept.is_empty()).then(|| format!("{column} SET ({kept});").into())
+}
+
+/// The name of the note, as it stands among the options of a column.
+const NOTE_OF_COLUMN: &str = "pg_attver=";
+
 /// The name of a subscription and of its slot, which has no other characters.
 fn subscription_name(node: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
@@ -278,3 +292,23 @@ const ROLES: &str = "SELECT format('CREATE ROLE %I%s%s', rolname, \
 
 /// The longest time for the first copy of all tables.
 const COPIES_WITHIN: Duration = Duration::from_secs(1800);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_is_loaded_without_what_only_psql_or_its_server_understands() {
+        let check = |line: &str, expected: &str| assert_eq!(loadable(line), expected, "{line}");
+        check("\\restrict abc", "");
+        check("SELECT 1;\n\\unrestrict abc\nSELECT 2;", "SELECT 1;\nSELECT 2;");
+        let column = "ALTER TABLE ONLY public.t ALTER COLUMN a";
+        check(&format!("{column} SET (pg_attver=22327392);"), "");
+        let kept = format!("{column} SET (n_distinct=5);");
+        check(&kept, &kept);
+        check(&format!("{column} SET (n_distinct=5, pg_attver=7);"), &kept);
+        check(&format!("{column} SET (pg_attver=7, n_distinct=5);"), &kept);
+        let storage = format!("{column} SET STORAGE EXTERNAL;");
+        check(&storage, &storage);
+    }
+}

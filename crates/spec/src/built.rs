@@ -10,6 +10,7 @@ use crate::fields::{self, Fields};
 use crate::initdb::InitdbOption;
 use crate::node::TopologyNode;
 use crate::problem::Problems;
+use crate::requirement::MachineRequirement;
 use crate::tables::Tables;
 use crate::topology::Topology;
 use crate::value::{Bindings, Is, KeyValue, Table, Value, substitute};
@@ -19,6 +20,7 @@ pub(crate) struct Built {
     pub(crate) topology: Topology,
     pub(crate) data: TrialData,
     pub(crate) override_: Table,
+    pub(crate) needs: Vec<MachineRequirement>,
 }
 
 impl Built {
@@ -48,6 +50,7 @@ impl Built {
         };
         check_override(&override_, tables);
         let data = data(&fields, tables, bindings, topology.as_ref());
+        let needs = MachineRequirement::list(&fields);
         fields.finish();
         let mut topology = topology?;
         let names: Vec<Option<String>> =
@@ -67,7 +70,7 @@ impl Built {
         }
         publish(&mut topology, &variant.key_span, problems);
         spread(&mut topology, &variant.key_span, problems);
-        Some(Built { topology, data, override_ })
+        Some(Built { topology, data, override_, needs })
     }
 }
 

@@ -7,14 +7,15 @@ use terms::OnLoss;
 use crate::built::Built;
 use crate::check::{self, Check};
 use crate::claim::made_in;
-use crate::fields::{self, Fields};
+use crate::fields::Fields;
 use crate::folder::StudyFolder;
 use crate::named::NamedItem;
 use crate::node::{NodeKind, TopologyNode};
 use crate::patience;
 use crate::phase::{self, ScenarioPhase};
-use crate::point::{MachineRequirement, PointName, TrialPoint, UnfitPolicy};
+use crate::point::{PointName, TrialPoint, UnfitPolicy};
 use crate::problem::Problems;
+use crate::requirement::MachineRequirement;
 use crate::scenario_workloads;
 use crate::tables::Tables;
 use crate::timeline;
@@ -259,7 +260,7 @@ fn point(
         checks: check::checks(&fields, &built.topology, tables.folder),
         must_be_steady: fields.boolean("steady").unwrap_or(phases.is_empty()),
         has_tail: fields.boolean("tail").unwrap_or(false),
-        needs: needs(&fields),
+        needs: [built.needs, MachineRequirement::list(&fields)].concat(),
         unfit: fields.choice("unfit", UNFIT).unwrap_or(UnfitPolicy::Skip),
         rounds: plan.rounds,
         has_own_servers: false,
@@ -278,11 +279,6 @@ fn point(
         problems.add(&frame.span, message);
     }
     Some(point)
-}
-
-fn needs(fields: &Fields<'_>) -> Vec<MachineRequirement> {
-    let values = fields.list("needs").iter();
-    values.filter_map(|value| fields::choice("needs", value, NEEDS, fields.problems)).collect()
 }
 
 fn check_ledger(point: &TrialPoint, fields: &Fields<'_>) {
@@ -392,6 +388,5 @@ const GENERATORS_MAX: u32 = 64;
 const LANES_MAX: u32 = 1024;
 
 const ON_LOSS: &[(&str, OnLoss)] = &[("abort", OnLoss::Abort), ("reconnect", OnLoss::Reconnect)];
-const NEEDS: &[(&str, MachineRequirement)] = &[("root", MachineRequirement::Root)];
 const UNFIT: &[(&str, UnfitPolicy)] =
     &[("skip", UnfitPolicy::Skip), ("refuse", UnfitPolicy::Refuse)];

@@ -12,6 +12,7 @@ use crate::initdb::InitdbOption;
 use crate::link::LinkKind;
 use crate::node::TopologyNode;
 use crate::phase::ScenarioPhase;
+use crate::requirement::MachineRequirement;
 use crate::timeline::{SqlStep, TimelineEntry};
 use crate::topology::Topology;
 use crate::workload::Workload;
@@ -56,7 +57,7 @@ pub struct TrialPoint {
     pub must_be_steady: bool,
     /// Slow transactions are attributed to their causes: the server that has the data is sampled.
     pub has_tail: bool,
-    /// Permissions that the machine must give besides those that its nodes ask for.
+    /// What the machine must have besides what its nodes ask for.
     pub needs: Vec<MachineRequirement>,
     /// The treatment of the point where the machine or the variant cannot run it.
     pub unfit: UnfitPolicy,
@@ -197,13 +198,6 @@ impl TrialPoint {
         let searches = self.workloads.iter().filter_map(|workload| workload.capacity);
         searches.map(|search| search.length_ms()).sum()
     }
-}
-
-/// A permission that a machine must give.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MachineRequirement {
-    /// That the rig runs as root.
-    Root,
 }
 
 /// The treatment of a point that cannot run here.

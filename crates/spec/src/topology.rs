@@ -271,9 +271,11 @@ impl Topology {
                 ["address", "directory", "disk", "name"].contains(&what)
             }
             (_, Some(meant), None) => {
-                let known = ["address", "port", "user", "database", "password", "name"];
+                let known =
+                    ["address", "port", "user", "database", "password", "name", "data", "bin"];
                 let is_archive = what == "archive" && meant.is_archived;
-                meant.is_postgres() && (known.contains(&what) || is_archive)
+                let is_slot = what == "slot" && meant.follows().is_some();
+                meant.is_postgres() && (known.contains(&what) || is_archive || is_slot)
             }
         }
     }
@@ -409,4 +411,5 @@ impl<'t> Places<'t> {
 /// The names that texts of nodes may use.
 const NAMES: &str = "there is {NODE.address}, {NODE.directory}, {NODE.disk}, {NODE.name}, {NODE.port.NAME}, {self.…}, \
                      {servers.password}, {packages.directory} and {postgres.bin}; of a server of pgrig's \
-                     {NODE.address}, {NODE.port}, {NODE.user}, {NODE.database}, {NODE.password} and {NODE.archive}";
+                     {NODE.address}, {NODE.port}, {NODE.user}, {NODE.database}, {NODE.password}, {NODE.data}, {NODE.bin} \
+                     and {NODE.archive}; of a standby {NODE.slot}";

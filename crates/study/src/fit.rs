@@ -13,4 +13,6 @@ pub(crate) mod pace;
 pub(crate) mod packages;
 pub(crate) mod point;
 pub(crate) mod preflight;
+pub(crate) mod programs;
 pub(crate) mod unprepared;
+pub(crate) mod versions;

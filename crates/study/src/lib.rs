@@ -43,6 +43,7 @@ pub use fit::misfit::PointMisfit;
 pub use fit::misfit::ResourceNeed;
 pub use fit::mistakes::mistakes;
 pub use fit::preflight::{PointPair, Preflight};
+pub use fit::programs::StudyPrograms;
 pub use fit::unprepared::with_protocols;
 pub use pairs::options::ComparedLoad;
 pub use pairs::production::ProductionOptions;

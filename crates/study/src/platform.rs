@@ -1,7 +1,6 @@
 //! The platform of a study: a lab of the rig's, or a server of the user's.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use import::BuildCache;
 use lab::guest::{OwnSchema, StudyRights};
@@ -14,30 +13,13 @@ use spec::Study;
 use crate::error::Error;
 use crate::facts;
 use crate::fit::has::MachineResources;
+use crate::fit::programs::StudyPrograms;
 use crate::fleet::StudyHosts;
 use crate::request::{OnHosts, StudyRequest, StudyServers};
 
-/// The PostgreSQL of a run, and others that nodes of the study name.
-#[derive(Clone)]
-pub(crate) struct FoundPrograms {
-    of_run: Installation,
-    /// By the folder that nodes name.
-    by_bin: BTreeMap<PathBuf, Installation>,
-}
-
-impl FoundPrograms {
-    fn of(installation: Installation, study: &Study) -> Result<FoundPrograms, Error> {
-        let nodes = study.points.iter().flat_map(|point| &point.topology.nodes);
-        let named: BTreeSet<&PathBuf> = nodes.filter_map(|node| node.bin.as_ref()).collect();
-        let found = named.into_iter().map(|bin| Ok((bin.clone(), lab::find::find(Some(bin))?)));
-        let by_bin = found.collect::<Result<_, lab::Error>>()?;
-        Ok(FoundPrograms { of_run: installation, by_bin })
-    }
-}
-
 /// The platform that was found for a study.
 pub(crate) enum FoundPlatform {
-    Installation(FoundPrograms, Hosts, Option<BuildCache>),
+    Installation(StudyPrograms, Hosts, Option<BuildCache>),
     OnHosts(StudyHosts, Labs),
     Target(Box<Target>, StudyRights),
 }
@@ -51,7 +33,7 @@ impl FoundPlatform {
             StudyServers::Built { pg_bin, hosts, cache } => {
                 let installation = lab::find::find(pg_bin.as_deref())?;
                 let hosts = site::open_hosts(hosts, &request.study, control)?;
-                let programs = FoundPrograms::of(installation, &request.study)?;
+                let programs = StudyPrograms::find(installation, &request.study)?;
                 FoundPlatform::Installation(programs, hosts, cache.clone())
             }
             StudyServers::OnHosts(asked) => {
@@ -68,7 +50,7 @@ impl FoundPlatform {
     pub(crate) fn has(&self, labs: &Path) -> Result<MachineResources, Error> {
         Ok(match self {
             FoundPlatform::Installation(programs, hosts, _) => {
-                MachineResources::here(programs.of_run.clone(), labs)?.with_hosts(hosts)?
+                MachineResources::here(programs.clone(), labs)?.with_hosts(hosts)?
             }
             FoundPlatform::OnHosts(_, built) => MachineResources::on_hosts(built, labs)?,
             FoundPlatform::Target(target, _) => MachineResources::outside(target, labs)?,
@@ -105,7 +87,7 @@ pub(crate) enum Platform {
 
 /// The lab of this machine; with kept data it has their password.
 fn open(
-    programs: FoundPrograms,
+    programs: StudyPrograms,
     cache: Option<BuildCache>,
     control: &LoadControl,
 ) -> Result<Labs, Error> {
@@ -174,7 +156,7 @@ impl Platform {
         };
         let by_bin = labs.by_programs();
         let by_bin = by_bin.map(|(bin, lab)| (bin.clone(), lab.installation().clone())).collect();
-        *labs = open(FoundPrograms { of_run, by_bin }, labs.cache().cloned(), control)?;
+        *labs = open(StudyPrograms { of_run, by_bin }, labs.cache().cloned(), control)?;
         Ok(true)
     }
 

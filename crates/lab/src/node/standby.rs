@@ -30,7 +30,7 @@ impl Node {
     ) -> Result<(), Error> {
         self.expect_stopped("initialising")?;
         primary.expect_running("backing up")?;
-        let slot = slot_name(self.name());
+        let slot = self.slot();
         let mut client = primary.connect()?;
         let admin = primary.admin();
         admin.execute(&mut client, &format!("{} WHERE slot_name = '{slot}'", DROP_SLOT))?;
@@ -48,7 +48,7 @@ impl Node {
     pub fn rewind(&mut self, primary: &Node, link: Option<Endpoint>) -> Result<String, Error> {
         self.expect_stopped("rewinding")?;
         primary.expect_running("rewinding to")?;
-        let slot = slot_name(self.name());
+        let slot = self.slot();
         let mut client = primary.connect()?;
         let admin = primary.admin();
         admin.execute(&mut client, &format!("{} WHERE {}", create_slot(&slot), no_slot(&slot)))?;
@@ -61,11 +61,16 @@ impl Node {
 
     /// Has a standby stream from `primary`, which runs, from its next start or reload on.
     pub fn follow(&mut self, primary: &Node, link: Option<Endpoint>) -> Result<(), Error> {
-        let slot = slot_name(self.name());
+        let slot = self.slot();
         let mut client = primary.connect()?;
         let statement = format!("{} WHERE {}", create_slot(&slot), no_slot(&slot));
         primary.admin().execute(&mut client, &statement)?;
         self.ask(Verb::Follow(self.upstream_of(primary, link, slot)))
+    }
+
+    /// The name of the slot that it has on its primary where it is a standby.
+    pub fn slot(&self) -> String {
+        slot_name(self.name())
     }
 
     /// State of each standby in `pg_stat_replication`, in the order of their names.
@@ -159,7 +164,7 @@ impl Node {
 
     /// A slot whose WAL has been removed never gets it back.
     fn check_slot(&self, client: &mut Client, standby: &Node) -> Result<(), Error> {
-        let slot = slot_name(standby.name());
+        let slot = standby.slot();
         let status =
             format!("SELECT wal_status FROM pg_replication_slots WHERE slot_name = '{slot}'");
         match self.admin().value_by(client, &status)?.as_deref() {

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use lab::Installation;
 use load::OnHostLoss;
 use serde_json::{Value, json};
 use spec::{Study, StudyFolder, StudyProfile};
-use study::{MachineResources, PointPair, Preflight};
+use study::{MachineResources, PointPair, Preflight, StudyPrograms};
 use terms::{duration, grouped};
 
 use crate::arguments::{CheckArguments, set};
@@ -57,8 +56,9 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<ProgramExit, Complaint
         }
         None => {
             let installation = lab::find::find(arguments.pg_bin.as_deref())?;
-            settings(&study, &installation)?;
-            MachineResources::here(installation, &std::env::temp_dir())?
+            let programs = StudyPrograms::find(installation, &study)?;
+            settings(&study, &programs)?;
+            MachineResources::here(programs, &std::env::temp_dir())?
         }
     };
     let study = study::with_protocols(study, &has);
@@ -114,8 +114,8 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<ProgramExit, Complaint
 const BUSY: f64 = 1.5;
 
 /// Has postgres look at every setting of a study.
-pub(crate) fn settings(study: &Study, installation: &Installation) -> Result<(), Complaint> {
-    let mistakes = study::mistakes(study, installation)
+pub(crate) fn settings(study: &Study, programs: &StudyPrograms) -> Result<(), Complaint> {
+    let mistakes = study::mistakes(study, programs)
         .map_err(|error| Complaint::new(format!("asking postgres about settings: {error}")))?;
     if mistakes.is_empty() {
         return Ok(());

@@ -205,8 +205,9 @@ fn request(arguments: &RunArguments) -> Result<StudyRequest, Complaint> {
     if let StudyServers::Built { pg_bin, .. } = &servers
         // A study checks by itself that the file is there.
         && let Ok(installation) = lab::find::find(pg_bin.as_deref())
+        && let Ok(programs) = study::StudyPrograms::find(installation, &study)
     {
-        check::settings(&study, &installation)?;
+        check::settings(&study, &programs)?;
     }
     let place = match &arguments.out {
         Some(directory) => RecordPlace::Directory(directory.clone()),

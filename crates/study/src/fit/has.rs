@@ -7,9 +7,11 @@ use lab::find::PgBouncer;
 use lab::machine::{Disk, HugePages, Machine};
 use lab::{Installation, MachineContention, Resources, Target};
 use site::{Hosts, Labs};
+use spec::TopologyNode;
 use wire::conninfo::{Conninfo, ConninfoHost, HostAddress};
 
 use crate::fit::busyness;
+use crate::fit::programs::StudyPrograms;
 
 /// Resources of the machine.
 #[derive(Clone, Debug)]
@@ -37,8 +39,8 @@ pub struct MachineResources {
 /// Origin of the servers.
 #[derive(Clone, Debug)]
 pub enum HasServers {
-    /// The rig builds them from this.
-    Built(Installation),
+    /// The rig builds them from these.
+    Built(StudyPrograms),
     /// The rig builds them on hosts.
     OnHosts(Vec<HostHas>),
     /// The user's.
@@ -61,6 +63,8 @@ pub struct HostHas {
 /// Resources of the user's server.
 #[derive(Clone, Debug, Default)]
 pub struct OutsideServer {
+    /// The major version.
+    pub major: u32,
     /// Free connections.
     pub connections: u32,
     /// True if clients connect to it by TCP.
@@ -87,9 +91,12 @@ pub struct CurrentSetting {
 }
 
 impl MachineResources {
-    /// Resources of this machine for servers of this installation, with labs in `labs`.
-    pub fn here(installation: Installation, labs: &Path) -> Result<MachineResources, lab::Error> {
-        MachineResources::with(HasServers::Built(installation), labs)
+    /// Resources of this machine for servers of these programs, with labs in `labs`.
+    pub fn here(
+        programs: impl Into<StudyPrograms>,
+        labs: &Path,
+    ) -> Result<MachineResources, lab::Error> {
+        MachineResources::with(HasServers::Built(programs.into()), labs)
     }
 
     /// Resources of hosts for servers in these labs, of all of them together.
@@ -112,11 +119,21 @@ impl MachineResources {
     }
 
     /// The PostgreSQL that a node gets; none of the user's.
-    pub fn installation(&self, node: &str) -> Option<&Installation> {
+    pub fn installation(&self, node: &TopologyNode) -> Option<&Installation> {
         match &self.servers {
-            HasServers::Built(installation) => Some(installation),
-            HasServers::OnHosts(hosts) => host_of(hosts, node).map(|host| &host.installation),
+            HasServers::Built(programs) => programs.of(node),
+            HasServers::OnHosts(hosts) => host_of(hosts, &node.name).map(|host| &host.installation),
             HasServers::Outside(_) => None,
+        }
+    }
+
+    /// The major version of the server of a node.
+    pub fn major(&self, node: &TopologyNode) -> Option<u32> {
+        match &self.servers {
+            HasServers::Outside(outside) => Some(outside.major),
+            HasServers::Built(_) | HasServers::OnHosts(_) => {
+                self.installation(node).map(|one| one.version().major)
+            }
         }
     }
 
@@ -163,7 +180,8 @@ impl MachineResources {
         let conninfo = Conninfo::from_keyword_string(target.conninfo());
         let is_tcp = |host: &ConninfoHost| matches!(host.address, HostAddress::Tcp { .. });
         let by_tcp = conninfo.is_ok_and(|conninfo| conninfo.hosts.iter().any(is_tcp));
-        let outside = OutsideServer { connections, by_tcp, extensions, settings };
+        let outside =
+            OutsideServer { major: target.major(), connections, by_tcp, extensions, settings };
         MachineResources::with(HasServers::Outside(outside), labs)
     }
 

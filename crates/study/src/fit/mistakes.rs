@@ -8,13 +8,15 @@ use load::{LoadError, RowTables};
 use script::{
     CommandKind, HistoryNote, ParsedScript, ScriptSyntax, SetVariable, VariableNames, VariableSlot,
 };
-use spec::{ScriptText, Study, VariableValues};
+use spec::{ScriptText, Study, TopologyNode, VariableValues};
 
+use crate::fit::programs::StudyPrograms;
+use crate::fit::versions;
 use crate::script_rows;
 
 /// The mistakes, each in one line with its place.
-pub fn mistakes(study: &Study, installation: &Installation) -> std::io::Result<Vec<String>> {
-    let mut mistakes = settings(study, installation)?;
+pub fn mistakes(study: &Study, programs: &StudyPrograms) -> std::io::Result<Vec<String>> {
+    let mut mistakes = settings(study, programs)?;
     let scripts = scripts(study);
     for found in scripts {
         if !mistakes.contains(&found) {
@@ -24,12 +26,27 @@ pub fn mistakes(study: &Study, installation: &Installation) -> std::io::Result<V
     Ok(mistakes)
 }
 
-/// Asks `postgres -C` with each setting; those of extensions are known only once these are loaded.
-fn settings(study: &Study, installation: &Installation) -> std::io::Result<Vec<String>> {
-    let nodes = study.points.iter().flat_map(|point| &point.topology.nodes);
-    let asked: BTreeSet<(&str, &str)> = nodes.flat_map(|node| node.settings.iter()).collect();
+/// Asks `postgres -C` of each node's programs with each setting; those of extensions are known only once these are loaded.
+/// A point that needs a later version is left out.
+fn settings(study: &Study, programs: &StudyPrograms) -> std::io::Result<Vec<String>> {
+    let major = |node: &TopologyNode| programs.of(node).map(|one| one.version().major);
+    let points = study.points.iter().filter(|point| versions::misfit(point, major).is_none());
+    let nodes: Vec<&TopologyNode> = points.flat_map(|point| &point.topology.nodes).collect();
+    let asked = |installation: &Installation| -> BTreeSet<(&str, &str)> {
+        let nodes = nodes.iter().filter(|node| programs.of(node) == Some(installation));
+        let settings = nodes.flat_map(|node| node.settings.iter());
+        settings.filter(|(name, _)| !name.contains('.')).collect()
+    };
+    let told = programs.iter().map(|installation| refused(installation, asked(installation)));
+    Ok(told.collect::<std::io::Result<Vec<_>>>()?.concat())
+}
+
+fn refused(
+    installation: &Installation,
+    settings: BTreeSet<(&str, &str)>,
+) -> std::io::Result<Vec<String>> {
     let mut told = Vec::new();
-    for once in together(asked.into_iter().filter(|(name, _)| !name.contains('.'))) {
+    for once in together(settings.into_iter()) {
         if installation.refusal(&once)?.is_none() {
             continue;
         }

@@ -15,10 +15,11 @@ use crate::fit::misfit::PointMisfit;
 use crate::fit::outside_misfit;
 use crate::fit::packages;
 use crate::fit::unprepared;
+use crate::fit::versions;
 
 /// Lists the reasons why one point cannot run.
 pub(crate) fn misfits_of(point: &TrialPoint, has: &MachineResources) -> Vec<PointMisfit> {
-    let mut misfits = Vec::new();
+    let mut misfits = Vec::from_iter(versions::misfit(point, |node| has.major(node)));
     match &has.servers {
         HasServers::Built(_) | HasServers::OnHosts(_) => {
             misfits.extend(memory_misfits(point, has));
@@ -96,7 +97,7 @@ fn memory_misfits(point: &TrialPoint, has: &MachineResources) -> Vec<PointMisfit
 /// Standbys whose host has another major version of PostgreSQL than that of their primary: physical
 /// replication joins servers of one.
 fn major_misfits(point: &TrialPoint, has: &MachineResources) -> Vec<PointMisfit> {
-    let major = |node: &str| has.installation(node).map(|one| one.version().major);
+    let major = |node: &str| has.major(point.topology.node(node)?);
     let misfit = |node: &spec::TopologyNode| {
         let primary = node.follows()?;
         let (own, needed) = (major(&node.name)?, major(primary)?);
@@ -176,7 +177,7 @@ fn connection_misfits(point: &TrialPoint) -> Vec<PointMisfit> {
 fn part_misfits(point: &TrialPoint, has: &MachineResources) -> Vec<PointMisfit> {
     let mut missing = Vec::new();
     for node in &point.topology.nodes {
-        let Some(installation) = has.installation(&node.name) else { continue };
+        let Some(installation) = has.installation(node) else { continue };
         let extensions = node.extensions.iter().map(|name| installation.require_extension(name));
         let preloaded = node.settings.value("shared_preload_libraries");
         let preloaded = preloaded.unwrap_or_default().split(','); // PostgreSQL's default is empty.
@@ -186,7 +187,8 @@ fn part_misfits(point: &TrialPoint, has: &MachineResources) -> Vec<PointMisfit> 
             .then(|| installation.require_extension("plproxy"));
         missing.extend(extensions.chain(libraries).chain(routing).filter_map(Result::err));
     }
-    missing.extend(has.installation(&point.data.node).into_iter().flat_map(|installation| {
+    let of_data = point.topology.node(&point.data.node).and_then(|node| has.installation(node));
+    missing.extend(of_data.into_iter().flat_map(|installation| {
         // Data that are not warmed need no extension for it.
         let ways = point.data.warm.as_ref().map(|warm| warm.with.as_slice()).unwrap_or_default();
         let needed = |way: &CacheWarmer| installation.require_extension(extension(*way)).err();
@@ -195,8 +197,7 @@ fn part_misfits(point: &TrialPoint, has: &MachineResources) -> Vec<PointMisfit> 
         let is_cold = absent.len() == ways.len();
         absent.into_iter().filter(move |_| is_cold)
     }));
-    for installation in point.topology.nodes.iter().filter_map(|node| has.installation(&node.name))
-    {
+    for installation in point.topology.nodes.iter().filter_map(|node| has.installation(node)) {
         if point.checks.iter().any(|check| check.program() == Some("pg_amcheck")) {
             missing.extend(installation.require_extension("amcheck").err());
         }

@@ -207,10 +207,10 @@ fn needs(
     let mut add = |what, needs_: String, has: String| {
         needs.push(ResourceNeed { what, needs: needs_, has });
     };
-    if let HasServers::Built(installation) = &has.servers {
+    if let HasServers::Built(programs) = &has.servers {
         add("memory", size(cost.memory_bytes), format!("{} available", size(has.memory_bytes)));
         add("disk", size(cost.disk_bytes), format!("{} free", size(has.disk_bytes)));
-        let version = installation.version();
+        let version = programs.of_run.version();
         add("servers", "PostgreSQL 13 or later".to_owned(), format!("PostgreSQL {version}"));
     }
     if let HasServers::OnHosts(hosts) = &has.servers {
