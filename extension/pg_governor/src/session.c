@@ -25,6 +25,7 @@
 #include "session.h"
 #include "settings.h"
 #include "slot.h"
+#include "snapshots.h"
 #include "standing.h"
 #include "wait.h"
 #include "warm.h"
@@ -59,9 +60,10 @@ static const GovernorStatement *deciding = NULL;
 static GovernorChoice choice;
 
 static bool first_statement_chooses(GovernorBeginning where, bool gated);
-static void decide(GovernorClass class, GovernorBeginning where, bool gated);
-static void pass_at_first_statement(void);
-static void pass(GovernorClass class, GovernorBeginning where, bool gated);
+static void decide(GovernorClass class, GovernorBeginning where, bool gated, QueryDesc *query);
+static void pass_at_first_statement(QueryDesc *query);
+static void pass(GovernorClass class, GovernorBeginning where, bool gated, QueryDesc *query);
+static GovernorWaitEnd pass_once(GovernorClass class, GovernorBeginning where, bool gated, GovernorSnapshots *snapshots);
 static void pass_at_begin(GovernorClass class, bool gated);
 static void publish_busy(void);
 static void transaction_ended(XactEvent event, void *arg);
@@ -104,6 +106,13 @@ governor_session_undecided(void)
 		publish_busy();
 	}
 	return !decided;
+}
+
+/* Whether the next statement decides for a block, so that its own class does not matter. */
+bool
+governor_session_is_block_undecided(void)
+{
+	return block_undecided;
 }
 
 /*
@@ -219,7 +228,7 @@ governor_session_admit(GovernorClass class, GovernorBeginning where, bool gated,
 		/* There may have been rules before. */
 		if (standing != GOVERNOR_EXEMPT)
 			enter_pool(own_pool);
-		decide(class, where, gated);
+		decide(class, where, gated, statement->query);
 		return;
 	}
 	deciding = statement;
@@ -234,7 +243,7 @@ governor_session_admit(GovernorClass class, GovernorBeginning where, bool gated,
 		else
 		{
 			governor_choice_count(&choice);
-			decide(class, where, gated);
+			decide(class, where, gated, statement->query);
 		}
 	}
 	PG_FINALLY();
@@ -253,15 +262,15 @@ first_statement_chooses(GovernorBeginning where, bool gated)
 }
 
 static void
-decide(GovernorClass class, GovernorBeginning where, bool gated)
+decide(GovernorClass class, GovernorBeginning where, bool gated, QueryDesc *query)
 {
 	if (block_undecided)
 	{
 		block_undecided = false;
-		pass_at_first_statement();
+		pass_at_first_statement(query);
 	}
 	else if (where == GOVERNOR_AT_STATEMENT)
-		pass(class, where, gated);
+		pass(class, where, gated, query);
 	else
 		pass_at_begin(class, gated);
 }
@@ -271,11 +280,11 @@ decide(GovernorClass class, GovernorBeginning where, bool gated)
  * well: after a savepoint they would run without a slot.
  */
 static void
-pass_at_first_statement(void)
+pass_at_first_statement(QueryDesc *query)
 {
 	PG_TRY();
 	{
-		pass(GOVERNOR_TRANSACTION, GOVERNOR_AT_STATEMENT, governor_gate_begin);
+		pass(GOVERNOR_TRANSACTION, GOVERNOR_AT_STATEMENT, governor_gate_begin, query);
 	}
 	PG_CATCH();
 	{
@@ -293,7 +302,7 @@ pass_at_begin(GovernorClass class, bool gated)
 
 	PG_TRY();
 	{
-		pass(class, GOVERNOR_AT_BEGIN, gated);
+		pass(class, GOVERNOR_AT_BEGIN, gated, NULL);
 	}
 	PG_CATCH();
 	{
@@ -303,40 +312,48 @@ pass_at_begin(GovernorClass class, bool gated)
 }
 
 static void
-pass(GovernorClass class, GovernorBeginning where, bool gated)
+pass(GovernorClass class, GovernorBeginning where, bool gated, QueryDesc *query)
 {
-	GovernorWaitEnd end = GOVERNOR_WAIT_MOVED;
+	GovernorSnapshots snapshots = {.query = query};
 
-	while (end == GOVERNOR_WAIT_MOVED)
-	{
-		int			gate;
-		int			role;
+	while (pass_once(class, where, gated, &snapshots) == GOVERNOR_WAIT_MOVED)
+		;
+	governor_snapshots_renew(&snapshots);
+}
 
-		governor_session_attach();
-		if (standing == GOVERNOR_EXEMPT || !governor_pools_are_governed())
-			return;
-		if (governor_pause_is_any() && standing != GOVERNOR_PRIVILEGED && !governor_loopback_by_tcp())
-			governor_pause_wait();
-		if (!gated)
-			return;
-		if (governor_my_session->pool == GOVERNOR_NO_POOL && !governor_pools_hold())
-			return;
-		if (governor_my_session->pool == GOVERNOR_NO_POOL)
-			ereport(ERROR,
-					(errcode(ERRCODE_UNDEFINED_OBJECT),
-					 errmsg("there is no pool \"%s\"", governor_pool_name),
-					 errhint("List it in pg_governor.pools, or change pg_governor.pool of the role or the database.")));
-		gate = gate_for(class);
-		role = role_for(gate);
-		if (enter_at_once(gate, role))
-			return;
-		if (governor_loopback_by_tcp())
-			return;
-		end = governor_wait_for_slot(gate, role, where == GOVERNOR_AT_BEGIN);
-		if (end == GOVERNOR_WAIT_FREE)
-			count(&governor_my_session->admits_free[governor_class_of_gate(gate)]);
-		governor_warm_turn_begins(gate);
-	}
+/* In the pool that the session is in now. */
+static GovernorWaitEnd
+pass_once(GovernorClass class, GovernorBeginning where, bool gated, GovernorSnapshots *snapshots)
+{
+	GovernorWaitEnd end;
+	int			gate;
+	int			role;
+
+	governor_session_attach();
+	if (standing == GOVERNOR_EXEMPT || !governor_pools_are_governed())
+		return GOVERNOR_WAIT_WITHOUT;
+	if (governor_pause_is_any() && standing != GOVERNOR_PRIVILEGED && !governor_loopback_by_tcp())
+		governor_pause_wait(snapshots);
+	if (!gated)
+		return GOVERNOR_WAIT_WITHOUT;
+	if (governor_my_session->pool == GOVERNOR_NO_POOL && !governor_pools_hold())
+		return GOVERNOR_WAIT_WITHOUT;
+	if (governor_my_session->pool == GOVERNOR_NO_POOL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("there is no pool \"%s\"", governor_pool_name),
+				 errhint("List it in pg_governor.pools, or change pg_governor.pool of the role or the database.")));
+	gate = gate_for(class);
+	role = role_for(gate);
+	if (enter_at_once(gate, role))
+		return GOVERNOR_WAIT_FREE;
+	if (governor_loopback_by_tcp())
+		return GOVERNOR_WAIT_WITHOUT;
+	end = governor_wait_for_slot(gate, role, where == GOVERNOR_AT_BEGIN, snapshots);
+	if (end == GOVERNOR_WAIT_FREE)
+		count(&governor_my_session->admits_free[governor_class_of_gate(gate)]);
+	governor_warm_turn_begins(gate);
+	return end;
 }
 
 static void
