@@ -23,6 +23,7 @@
 #include "executor/executor.h"
 #include "optimizer/planner.h"
 #include "storage/ipc.h"
+#include "tcop/pquery.h"
 #include "tcop/tcopprot.h"
 #include "tcop/utility.h"
 
@@ -76,6 +77,7 @@ static void admit_prepared(const ExecuteStmt *execute, const GovernorStatement *
 static void admit(const GovernorStatementForm *form, const GovernorStatement *statement);
 static GovernorStatement statement_of(const PlannedStmt *statement, const char *text);
 static GovernorStatement statement_in(const Query *query, const char *text);
+static Portal portal_of_client(void);
 static bool is_of_client(void);
 static void object_access(ObjectAccessType access, Oid class, Oid object, int sub, void *arg);
 static void emit_log(ErrorData *error);
@@ -203,7 +205,6 @@ executor_start(QueryDesc *query, int eflags)
 		GovernorStatementForm form = governor_statement_planned(query->plannedstmt, query->sourceText);
 		GovernorStatement statement = statement_of(query->plannedstmt, query->sourceText);
 
-		statement.outer = outer;
 		statement.query = query;
 		admit(&form, &statement);
 	}
@@ -221,7 +222,6 @@ admit_parsed(Query *query, const char *text)
 	GovernorStatementForm form = governor_statement_parsed(query, text);
 	GovernorStatement statement = statement_in(query, text);
 
-	statement.outer = outer;
 	admit(&form, &statement);
 }
 
@@ -265,7 +265,7 @@ statement_of(const PlannedStmt *statement, const char *text)
 	return (GovernorStatement)
 	{
 		.text = text != NULL ? text : "", .location = text != NULL ? statement->stmt_location : 0,
-			.length = statement->stmt_len, .query_id = (int64) statement->queryId
+			.length = statement->stmt_len, .query_id = (int64) statement->queryId, .outer = outer, .portal = portal_of_client()
 	};
 }
 
@@ -275,8 +275,15 @@ statement_in(const Query *query, const char *text)
 	return (GovernorStatement)
 	{
 		.text = text != NULL ? text : "", .location = text != NULL ? query->stmt_location : 0,
-			.length = query->stmt_len, .query_id = (int64) query->queryId
+			.length = query->stmt_len, .query_id = (int64) query->queryId, .outer = outer, .portal = portal_of_client()
 	};
+}
+
+/* What EXECUTE executes, and a cursor, has another one inside of that. */
+static Portal
+portal_of_client(void)
+{
+	return outer != NULL ? outer->portal : ActivePortal;
 }
 
 /* The triggers at login of 17 run before there is a statement. */

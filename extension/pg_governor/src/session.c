@@ -60,11 +60,11 @@ static const GovernorStatement *deciding = NULL;
 static GovernorChoice choice;
 
 static bool first_statement_chooses(GovernorBeginning where, bool gated);
-static void decide(GovernorClass class, GovernorBeginning where, bool gated, QueryDesc *query);
-static void pass_at_first_statement(QueryDesc *query);
-static void pass(GovernorClass class, GovernorBeginning where, bool gated, QueryDesc *query);
+static void decide(GovernorClass class, GovernorBeginning where, bool gated, const GovernorStatement *statement);
+static void pass_at_first_statement(const GovernorStatement *statement);
+static void pass(GovernorClass class, GovernorBeginning where, bool gated, const GovernorStatement *statement);
 static GovernorWaitEnd pass_once(GovernorClass class, GovernorBeginning where, bool gated, GovernorSnapshots *snapshots);
-static void pass_at_begin(GovernorClass class, bool gated);
+static void pass_at_begin(GovernorClass class, bool gated, const GovernorStatement *statement);
 static void publish_busy(void);
 static void transaction_ended(XactEvent event, void *arg);
 static void locks_released(ResourceReleasePhase phase, bool is_commit, bool is_top_level, void *arg);
@@ -228,7 +228,7 @@ governor_session_admit(GovernorClass class, GovernorBeginning where, bool gated,
 		/* There may have been rules before. */
 		if (standing != GOVERNOR_EXEMPT)
 			enter_pool(own_pool);
-		decide(class, where, gated, statement->query);
+		decide(class, where, gated, statement);
 		return;
 	}
 	deciding = statement;
@@ -243,7 +243,7 @@ governor_session_admit(GovernorClass class, GovernorBeginning where, bool gated,
 		else
 		{
 			governor_choice_count(&choice);
-			decide(class, where, gated, statement->query);
+			decide(class, where, gated, statement);
 		}
 	}
 	PG_FINALLY();
@@ -262,17 +262,17 @@ first_statement_chooses(GovernorBeginning where, bool gated)
 }
 
 static void
-decide(GovernorClass class, GovernorBeginning where, bool gated, QueryDesc *query)
+decide(GovernorClass class, GovernorBeginning where, bool gated, const GovernorStatement *statement)
 {
 	if (block_undecided)
 	{
 		block_undecided = false;
-		pass_at_first_statement(query);
+		pass_at_first_statement(statement);
 	}
 	else if (where == GOVERNOR_AT_STATEMENT)
-		pass(class, where, gated, query);
+		pass(class, where, gated, statement);
 	else
-		pass_at_begin(class, gated);
+		pass_at_begin(class, gated, statement);
 }
 
 /*
@@ -280,11 +280,11 @@ decide(GovernorClass class, GovernorBeginning where, bool gated, QueryDesc *quer
  * well: after a savepoint they would run without a slot.
  */
 static void
-pass_at_first_statement(QueryDesc *query)
+pass_at_first_statement(const GovernorStatement *statement)
 {
 	PG_TRY();
 	{
-		pass(GOVERNOR_TRANSACTION, GOVERNOR_AT_STATEMENT, governor_gate_begin, query);
+		pass(GOVERNOR_TRANSACTION, GOVERNOR_AT_STATEMENT, governor_gate_begin, statement);
 	}
 	PG_CATCH();
 	{
@@ -296,13 +296,13 @@ pass_at_first_statement(QueryDesc *query)
 
 /* BEGIN succeeds also where the wait ends in an error. */
 static void
-pass_at_begin(GovernorClass class, bool gated)
+pass_at_begin(GovernorClass class, bool gated, const GovernorStatement *statement)
 {
 	MemoryContext callers = CurrentMemoryContext;
 
 	PG_TRY();
 	{
-		pass(class, GOVERNOR_AT_BEGIN, gated, NULL);
+		pass(class, GOVERNOR_AT_BEGIN, gated, statement);
 	}
 	PG_CATCH();
 	{
@@ -312,9 +312,9 @@ pass_at_begin(GovernorClass class, bool gated)
 }
 
 static void
-pass(GovernorClass class, GovernorBeginning where, bool gated, QueryDesc *query)
+pass(GovernorClass class, GovernorBeginning where, bool gated, const GovernorStatement *statement)
 {
-	GovernorSnapshots snapshots = {.query = query};
+	GovernorSnapshots snapshots = {.portal = statement->portal, .query = statement->query};
 
 	while (pass_once(class, where, gated, &snapshots) == GOVERNOR_WAIT_MOVED)
 		;

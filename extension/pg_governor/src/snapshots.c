@@ -11,8 +11,6 @@
 #include "snapshots.h"
 
 #include "access/xact.h"
-#include "tcop/pquery.h"
-#include "utils/portal.h"
 #include "utils/snapmgr.h"
 
 static bool is_active(Snapshot snapshot);
@@ -25,7 +23,7 @@ void
 governor_snapshots_give_up(GovernorSnapshots *snapshots)
 {
 	QueryDesc  *query = snapshots->query;
-	Portal		portal = ActivePortal;
+	Portal		portal = snapshots->portal;
 
 	if (IsolationUsesXactSnapshot() || !ActiveSnapshotSet() || snapshots->of_query || snapshots->of_planner ||
 		snapshots->of_portal)
@@ -58,7 +56,7 @@ governor_snapshots_give_up(GovernorSnapshots *snapshots)
 void
 governor_snapshots_renew(GovernorSnapshots *snapshots)
 {
-	Portal		portal = ActivePortal;
+	Portal		portal = snapshots->portal;
 	Snapshot	snapshot;
 
 	if (!snapshots->of_query && !snapshots->of_planner && !snapshots->of_portal)

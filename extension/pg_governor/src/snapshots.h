@@ -8,11 +8,14 @@
 #include "compat.h"
 
 #include "executor/execdesc.h"
+#include "utils/portal.h"
 
 /* What a statement has given up, and takes anew when its wait is over. */
 typedef struct GovernorSnapshots
 {
-	QueryDesc  *query;			/* about to execute, or NULL: a utility statement, or not planned yet */
+	/* as of a GovernorStatement */
+	Portal		portal;
+	QueryDesc  *query;
 	bool		of_query;
 	bool		of_planner;
 	bool		of_portal;

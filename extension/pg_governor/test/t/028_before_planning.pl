@@ -28,6 +28,8 @@ CREATE ROLE app LOGIN;
 GRANT SELECT ON all_things TO app;
 CREATE TABLE steps (step int);
 CREATE PROCEDURE counted(INOUT c bigint) LANGUAGE plpgsql AS 'BEGIN c := (SELECT * FROM all_things); END';
+CREATE PROCEDURE counted_twice(INOUT c bigint) LANGUAGE plpgsql AS
+	'BEGIN COMMIT; SELECT t.c INTO c FROM all_things t; COMMIT; ROLLBACK; SELECT t.c INTO c FROM all_things t; END';
 CREATE FUNCTION reach(int) RETURNS void LANGUAGE plpgsql AS
 	'BEGIN WHILE NOT EXISTS (SELECT FROM steps WHERE step >= $1) LOOP PERFORM pg_sleep(0.01); END LOOP; END';
 EOC
@@ -82,10 +84,16 @@ my @cases = (
 	[ 'a block in repeatable read', 'BEGIN ISOLATION LEVEL REPEATABLE READ', "SELECT * FROM all_things $tag;\nCOMMIT", 'a snapshot|all_things things', 0 ],
 	[ 'COPY', '', "COPY (SELECT * FROM all_things) TO STDOUT $tag", 'no snapshot|', 1 ],
 	[ 'CALL', '', "CALL counted(0) $tag", 'no snapshot|', 1 ],
+	[ 'CALL that commits', '', "CALL counted_twice(0) $tag", 'no snapshot|', 1 ],
+	[ 'DO that commits', '', "DO 'BEGIN COMMIT; INSERT INTO seen SELECT * FROM all_things; COMMIT; END' $tag;\nSELECT max(c) FROM seen", 'no snapshot|', 1 ],
 	[ 'CREATE TABLE AS', 'DROP TABLE IF EXISTS made', "CREATE TABLE made AS SELECT * FROM all_things $tag;\nSELECT * FROM made", 'no snapshot|all_things', 1 ],
 	[ 'EXPLAIN ANALYZE', "SET enable_seqscan = off", "EXPLAIN (ANALYZE, COSTS off, TIMING off, SUMMARY off) INSERT INTO seen SELECT * FROM all_things $tag;\nSELECT max(c) FROM seen",
 		"no snapshot|all_things $planned seen things", 1 ],
-	[ 'by the cost of its plan', 'SET pg_governor.big_query_cost = 1000000000', "SELECT * FROM all_things $tag", "no snapshot|all_things $planned things", 1 ]);
+	[ 'by the cost of its plan', 'SET pg_governor.big_query_cost = 1000000000', "SELECT * FROM all_things $tag", "no snapshot|all_things $planned things", 1 ],
+	[ 'EXECUTE by the cost', "SET pg_governor.big_query_cost = 1000000000;\nPREPARE p AS SELECT * FROM all_things", "EXECUTE p $tag",
+		"no snapshot|all_things $planned things", 1, "DEALLOCATE p;\nPREPARE p AS SELECT * FROM all_things" ],
+	[ 'a cursor by the cost', 'SET pg_governor.big_query_cost = 1000000000', "DECLARE c CURSOR WITH HOLD FOR SELECT * FROM all_things $tag;\nFETCH c;\nCLOSE c",
+		"no snapshot|all_things $planned things", 1 ]);
 for my $case (@cases)
 {
 	my ($what, $before, $sql, $expected, $is_newer, $again) = @$case;
@@ -94,7 +102,7 @@ for my $case (@cases)
 	hold();
 	# One that is cancelled, and then one that is let in.
 	$client->ask($before) if $before ne '';
-	$client->tell($sql =~ s/;.*//sr);
+	$client->tell($sql =~ s/;\n.*//sr);
 	is(had("pid = $client->{pid}"), $expected, "$what: what it has while it queues");
 	$client->cancel($node);
 	$client->ask($again) if defined $again;
