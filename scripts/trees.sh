@@ -40,10 +40,15 @@ make_release() {
         echo "deb $security $suite-security main" >"$tree.new/etc/apt/sources.list.d/security.list"
         inside "$tree.new" apt-get -q update >>"$tree.log" 2>&1 || die "apt-get update failed" "see $tree.log"
     fi
-    printf '#!/bin/sh\nexit 101\n' >"$tree.new/usr/sbin/policy-rc.d"
-    chmod 755 "$tree.new/usr/sbin/policy-rc.d"
-    mkdir -p "$tree.new/etc/postgresql-common"
-    echo 'create_main_cluster = false' >"$tree.new/etc/postgresql-common/createcluster.conf"
+    no_services "$tree"
+}
+
+# Packages start nothing in TREE.new.
+no_services() {
+    printf '#!/bin/sh\nexit 101\n' >"$1.new/usr/sbin/policy-rc.d"
+    chmod 755 "$1.new/usr/sbin/policy-rc.d"
+    mkdir -p "$1.new/etc/postgresql-common"
+    echo 'create_main_cluster = false' >"$1.new/etc/postgresql-common/createcluster.conf"
 }
 
 # Installs packages into TREE.new: install_in TREE PACKAGE...

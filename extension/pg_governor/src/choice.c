@@ -3,8 +3,8 @@
  *		The pool that a rule chooses for a transaction of this session: what rule.c has to know of the
  *		session and its statement, and what the rules have done.
  *
- * The statement that decides for a transaction is the client's own, when it begins to execute: then its query identifier is
- * known, also that of a plan which was made before, and what functions and triggers execute inside is not asked.
+ * The statement that decides for a transaction is the client's own, before it is planned or when it begins to execute by a plan
+ * that was made before: its query identifier is known by then, and what functions and triggers execute inside is not asked.
  */
 #include "compat.h"
 

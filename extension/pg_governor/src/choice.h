@@ -18,6 +18,8 @@ typedef struct GovernorStatement
 	int			length;
 	int64		query_id;		/* 0 = none */
 	const struct GovernorStatement *outer;	/* EXECUTE or EXPLAIN, which executes it; or NULL */
+	struct PortalData *portal;	/* in which the client runs it, or NULL: that is not made yet */
+	struct QueryDesc *query;	/* its execution, which is about to begin; NULL: a utility statement, or not planned yet */
 } GovernorStatement;
 
 /* What the rules say of a statement. */

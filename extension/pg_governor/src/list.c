@@ -22,40 +22,28 @@ GovernorPoolList *governor_listed_pools = NULL;
 GovernorRoleList *governor_reserved_roles = NULL;
 GovernorRoleList *governor_exempt_roles = NULL;
 
-static bool read_pools(GovernorReader *reader, GovernorPoolList *list, int room);
-static bool read_pool(GovernorReader *reader, GovernorPoolLimits *pool);
+static bool is_too_long(int items, const char *what);
+static bool read_pool(GovernorReader *reader, void *into);
+static bool read_limits(GovernorReader *reader, GovernorPoolLimits *pool);
 static bool read_option(GovernorReader *reader, GovernorPoolLimits *pool);
 static bool read_number(GovernorReader *reader, int least, int most, int *number);
 static bool read_time(GovernorReader *reader, int *ms);
-static bool read_roles(GovernorReader *reader, GovernorRoleList *list, int room);
+static bool read_role(GovernorReader *reader, void *into);
 
 bool
 governor_pools_check(char **newval, void **extra, GucSource source pg_attribute_unused())
 {
-	GovernorReader		reader = {.at = *newval};
 	int			room = governor_read_count(*newval, '(');
 	GovernorPoolList *list;
 
-	if (room > LIST_MAX)
-	{
-		GUC_check_errdetail("At most %d pools can be listed.", LIST_MAX);
+	if (is_too_long(room, "pools"))
 		return false;
-	}
-	list = governor_setting_alloc(offsetof(GovernorPoolList, pools) +
-								  room * sizeof(GovernorPoolLimits));
+	list = governor_setting_alloc(offsetof(GovernorPoolList, pools) + room * sizeof(GovernorPoolLimits));
 	if (list == NULL)
 		return false;
 	list->count = 0;
-	if (!read_pools(&reader, list, room))
-	{
-		governor_setting_free(list);
-		GUC_check_errdetail("%s, at \"%s\".", reader.why, reader.at);
-		GUC_check_errhint("Write for example \"reports(query=2, queue_timeout=60s), "
-						  "batch(transaction=1)\".");
-		return false;
-	}
-	*extra = list;
-	return true;
+	return governor_read_setting((GovernorReader) {.at = *newval}, list, read_pool,
+								 "Write for example \"reports(query=2, queue_timeout=60s), batch(transaction=1)\".", extra);
 }
 
 void
@@ -67,28 +55,17 @@ governor_pools_assign(const char *newval pg_attribute_unused(), void *extra)
 bool
 governor_roles_check(char **newval, void **extra, GucSource source pg_attribute_unused())
 {
-	GovernorReader		reader = {.at = *newval};
 	int			room = governor_read_count(*newval, ',') + 1;
 	GovernorRoleList *list;
 
-	if (room > LIST_MAX)
-	{
-		GUC_check_errdetail("At most %d roles can be listed.", LIST_MAX);
+	if (is_too_long(room, "roles"))
 		return false;
-	}
 	list = governor_setting_alloc(offsetof(GovernorRoleList, names) + room * NAMEDATALEN);
 	if (list == NULL)
 		return false;
 	list->count = 0;
-	if (!read_roles(&reader, list, room))
-	{
-		governor_setting_free(list);
-		GUC_check_errdetail("%s, at \"%s\".", reader.why, reader.at);
-		GUC_check_errhint("Write names of roles as in SQL, separated by commas.");
-		return false;
-	}
-	*extra = list;
-	return true;
+	return governor_read_setting((GovernorReader) {.at = *newval}, list, read_role,
+								 "Write names of roles as in SQL, separated by commas.", extra);
 }
 
 void
@@ -106,32 +83,34 @@ governor_exempt_roles_assign(const char *newval pg_attribute_unused(), void *ext
 }
 
 static bool
-read_pools(GovernorReader *reader, GovernorPoolList *list, int room)
+is_too_long(int items, const char *what)
 {
-	governor_read_space(reader);
-	while (*reader->at != '\0')
-	{
-		const char *start;
-
-		if (list->count > 0 && !governor_read_char(reader, ','))
-			return governor_read_refuse(reader, reader->at, "Expected a comma");
-		governor_read_space(reader);
-		start = reader->at;
-		if (list->count >= room)
-			return governor_read_refuse(reader, start, "Expected a pool with its limits in parentheses");
-		if (!read_pool(reader, &list->pools[list->count]))
-			return false;
-		for (int i = 0; i < list->count; i++)
-			if (strcmp(list->pools[i].name, list->pools[list->count].name) == 0)
-				return governor_read_refuse(reader, start, "A pool is listed twice");
-		list->count++;
-		governor_read_space(reader);
-	}
+	if (items <= LIST_MAX)
+		return false;
+	GUC_check_errdetail("At most %d %s can be listed.", LIST_MAX, what);
 	return true;
 }
 
 static bool
-read_pool(GovernorReader *reader, GovernorPoolLimits *pool)
+read_pool(GovernorReader *reader, void *into)
+{
+	GovernorPoolList *list = into;
+	const char *start = reader->at;
+
+	/* There is room for as many as there are parentheses. */
+	if (strchr(start, '(') == NULL)
+		return governor_read_refuse(reader, start, "Expected a pool with its limits in parentheses");
+	if (!read_limits(reader, &list->pools[list->count]))
+		return false;
+	for (int i = 0; i < list->count; i++)
+		if (strcmp(list->pools[i].name, list->pools[list->count].name) == 0)
+			return governor_read_refuse(reader, start, "A pool is listed twice");
+	list->count++;
+	return true;
+}
+
+static bool
+read_limits(GovernorReader *reader, GovernorPoolLimits *pool)
 {
 	for (int class = 0; class < GOVERNOR_CLASSES; class++)
 		pool->limits[class] = GOVERNOR_NOT_NAMED;
@@ -227,23 +206,14 @@ read_time(GovernorReader *reader, int *ms)
 	return true;
 }
 
+/* There is room for as many as there are commas, and one. */
 static bool
-read_roles(GovernorReader *reader, GovernorRoleList *list, int room)
+read_role(GovernorReader *reader, void *into)
 {
-	governor_read_space(reader);
-	while (*reader->at != '\0' || list->count > 0)
-	{
-		Assert(list->count < room);
-		if (!governor_read_name(reader, list->names[list->count], NAMEDATALEN, true, "Expected the name of a role"))
-			return false;
-		governor_read_space(reader);
-		list->count++;
-		if (*reader->at == '\0')
-			break;
-		if (!governor_read_char(reader, ','))
-			return governor_read_refuse(reader, reader->at, "Expected a comma");
-		if (list->count >= room)
-			return governor_read_refuse(reader, reader->at, "Expected the name of a role");
-	}
+	GovernorRoleList *list = into;
+
+	if (!governor_read_name(reader, list->names[list->count], NAMEDATALEN, true, "Expected the name of a role"))
+		return false;
+	list->count++;
 	return true;
 }

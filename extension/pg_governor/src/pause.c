@@ -82,7 +82,7 @@ governor_pause_is_any(void)
  * paused.
  */
 void
-governor_pause_wait(void)
+governor_pause_wait(GovernorSnapshots *snapshots)
 {
 	int64		since = governor_now_us();
 	int64		check_ms = governor_wait_holds_locks() ? LOCKS_CHECK_MS : PAUSE_CHECK_MS;
@@ -93,6 +93,7 @@ governor_pause_wait(void)
 	pg_atomic_exchange_u64(&governor_my_session->paused_since, since);
 	PG_TRY();
 	{
+		governor_snapshots_give_up(snapshots);
 		while (is_paused() && !governor_block_keeps_others())
 		{
 			int64		waited_ms = (governor_now_us() - since) / US_PER_MS;

@@ -5,9 +5,10 @@
 #ifndef GOVERNOR_PAUSE_H
 #define GOVERNOR_PAUSE_H
 
+#include "snapshots.h"
 #include "state.h"
 
 extern bool governor_pause_is_any(void);
-extern void governor_pause_wait(void);
+extern void governor_pause_wait(GovernorSnapshots *snapshots);
 
 #endif							/* GOVERNOR_PAUSE_H */

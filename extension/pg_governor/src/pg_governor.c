@@ -7,8 +7,9 @@
  * class; session.c waits, gate.c counts, monitor.c watches.
  *
  * BEGIN is the one place where a session can wait with neither a snapshot nor
- * locks; what goes wrong in that wait fails the block, not BEGIN (doom.c).  For a statement outside a block the first place that every protocol
- * passes is ExecutorStart, where it has both.
+ * locks; what goes wrong in that wait fails the block, not BEGIN (doom.c).  A statement outside a block waits
+ * before it is planned: there it has the locks of what it names, and gives up its snapshot (snapshots.c).  EXECUTE knows its
+ * statement before it has even those.  What is not planned anew, or needs the planner's cost, waits at ExecutorStart.
  *
  * The library has to be in shared_preload_libraries, best as the last one: then
  * the wait is outside of what other extensions measure.
@@ -16,27 +17,24 @@
 #include "compat.h"
 
 #include "access/xact.h"
-#include "catalog/dependency.h"
-#include "catalog/objectaccess.h"
-#include "catalog/pg_proc.h"
-#include "commands/extension.h"
-#include "executor/executor.h"
-#include "nodes/plannodes.h"
-#include "optimizer/planner.h"
 #include "access/transam.h"
+#include "catalog/objectaccess.h"
+#include "commands/prepare.h"
+#include "executor/executor.h"
+#include "optimizer/planner.h"
 #include "storage/ipc.h"
+#include "tcop/pquery.h"
 #include "tcop/tcopprot.h"
 #include "tcop/utility.h"
-#include "utils/fmgroids.h"
 
 #include "cancel.h"
 #include "choice.h"
 #include "doom.h"
-#include "hint.h"
 #include "monitor.h"
 #include "session.h"
 #include "settings.h"
 #include "state.h"
+#include "statement.h"
 #include "wait.h"
 
 GOVERNOR_MODULE_MAGIC;
@@ -67,18 +65,22 @@ static emit_log_hook_type previous_emit_log = NULL;
 /* EXECUTE, EXPLAIN or DECLARE CURSOR, while what it executes may decide for the transaction. */
 static const GovernorStatement *outer = NULL;
 
+/* EXPLAIN runs: whether its statement executes is known only then, and its planning is measured. */
+static bool explains = false;
+
 static void install_hooks(void);
 static void shmem_startup(void);
 static PlannedStmt *planner_run(GOVERNOR_PLANNER_PARAMS);
 static void executor_start(QueryDesc *query, int eflags);
-static void admit_planned(QueryDesc *query, bool gated);
+static void admit_parsed(Query *query, const char *text);
+static void admit_prepared(const ExecuteStmt *execute, const GovernorStatement *said);
+static void admit(const GovernorStatementForm *form, const GovernorStatement *statement);
 static GovernorStatement statement_of(const PlannedStmt *statement, const char *text);
+static GovernorStatement statement_in(const Query *query, const char *text);
+static Portal portal_of_client(void);
 static bool is_of_client(void);
-static bool is_catalog_query(QueryDesc *query);
-static bool is_control_query(QueryDesc *query);
 static void object_access(ObjectAccessType access, Oid class, Oid object, int sub, void *arg);
 static void emit_log(ErrorData *error);
-static GovernorClass class_of(QueryDesc *query);
 static void process_utility(PlannedStmt *statement, const char *text, bool read_only_tree,
 							ProcessUtilityContext context, ParamListInfo params,
 							QueryEnvironment *environment, DestReceiver *dest,
@@ -161,6 +163,8 @@ planner_run(GOVERNOR_PLANNER_PARAMS)
 	PlannedStmt *plan;
 
 	governor_doom_check();
+	if (!explains && governor_session_undecided() && is_of_client())
+		admit_parsed(query, text);
 	governor_planner_depth = depth + 1;
 	if (previous_planner)
 		plan = previous_planner(GOVERNOR_PLANNER_ARGS);
@@ -198,12 +202,11 @@ executor_start(QueryDesc *query, int eflags)
 	governor_doom_check();
 	if (!(eflags & EXEC_FLAG_EXPLAIN_ONLY) && governor_session_undecided() && is_of_client())
 	{
-		bool		gated = governor_gate_autocommit && !is_catalog_query(query);
+		GovernorStatementForm form = governor_statement_planned(query->plannedstmt, query->sourceText);
+		GovernorStatement statement = statement_of(query->plannedstmt, query->sourceText);
 
-		if (is_control_query(query))
-			governor_session_pass_by();
-		else
-			admit_planned(query, gated);
+		statement.query = query;
+		admit(&form, &statement);
 	}
 	governor_session_statement();
 	if (previous_executor_start)
@@ -212,13 +215,48 @@ executor_start(QueryDesc *query, int eflags)
 		standard_ExecutorStart(query, eflags);
 }
 
+/* Before it is planned, so that it has the locks of what it names alone. */
 static void
-admit_planned(QueryDesc *query, bool gated)
+admit_parsed(Query *query, const char *text)
 {
-	GovernorStatement statement = statement_of(query->plannedstmt, query->sourceText);
+	GovernorStatementForm form = governor_statement_parsed(query, text);
+	GovernorStatement statement = statement_in(query, text);
 
-	statement.outer = outer;
-	governor_session_admit(gated ? class_of(query) : GOVERNOR_QUERY, GOVERNOR_AT_STATEMENT, gated, &statement);
+	admit(&form, &statement);
+}
+
+/* What EXECUTE executes is known before it is locked, unless it has to be parsed again. */
+static void
+admit_prepared(const ExecuteStmt *execute, const GovernorStatement *said)
+{
+	PreparedStatement *prepared = FetchPreparedStatement(execute->name, false);
+	const CachedPlanSource *source = prepared != NULL ? prepared->plansource : NULL;
+	GovernorStatementForm form;
+	GovernorStatement statement;
+	const Query *query;
+
+	if (source == NULL || !source->is_valid || source->query_list == NIL)
+		return;
+	query = linitial_node(Query, source->query_list);
+	/* a rule's NOTIFY */
+	if (query->commandType == CMD_UTILITY)
+		return;
+	form = governor_statement_prepared(source, query);
+	statement = statement_in(query, source->query_string);
+	statement.outer = said;
+	admit(&form, &statement);
+}
+
+/* Unless its class is known only when it is planned: then it comes here again. */
+static void
+admit(const GovernorStatementForm *form, const GovernorStatement *statement)
+{
+	bool		gated = governor_gate_autocommit && !form->reads_catalogs;
+
+	if (form->controls)
+		governor_session_pass_by();
+	else if (!gated || governor_statement_has_class(form) || governor_session_is_block_undecided())
+		governor_session_admit(gated ? governor_statement_class(form) : GOVERNOR_QUERY, GOVERNOR_AT_STATEMENT, gated, statement);
 }
 
 static GovernorStatement
@@ -227,8 +265,25 @@ statement_of(const PlannedStmt *statement, const char *text)
 	return (GovernorStatement)
 	{
 		.text = text != NULL ? text : "", .location = text != NULL ? statement->stmt_location : 0,
-			.length = statement->stmt_len, .query_id = (int64) statement->queryId
+			.length = statement->stmt_len, .query_id = (int64) statement->queryId, .outer = outer, .portal = portal_of_client()
 	};
+}
+
+static GovernorStatement
+statement_in(const Query *query, const char *text)
+{
+	return (GovernorStatement)
+	{
+		.text = text != NULL ? text : "", .location = text != NULL ? query->stmt_location : 0,
+			.length = query->stmt_len, .query_id = (int64) query->queryId, .outer = outer, .portal = portal_of_client()
+	};
+}
+
+/* What EXECUTE executes, and a cursor, has another one inside of that. */
+static Portal
+portal_of_client(void)
+{
+	return outer != NULL ? outer->portal : ActivePortal;
 }
 
 /* The triggers at login of 17 run before there is a statement. */
@@ -236,70 +291,6 @@ static bool
 is_of_client(void)
 {
 	return debug_query_string != NULL;
-}
-
-/*
- * A query that reads system catalogs only, and calls no function that somebody has
- * made: what tools ask, and must be answered when all gates are full.
- */
-static bool
-is_catalog_query(QueryDesc *query)
-{
-	PlannedStmt *plan = query->plannedstmt;
-	ListCell   *cell;
-
-	if (query->operation != CMD_SELECT || plan->hasModifyingCTE || plan->relationOids == NIL ||
-		plan->invalItems != NIL)
-		return false;
-	foreach(cell, plan->relationOids)
-		if (lfirst_oid(cell) >= FirstNormalObjectId)
-			return false;
-	return true;
-}
-
-/*
- * SELECT of one function with constant arguments that controls pg_governor, or pg_reload_conf(): who may
- * end a queue or a pause must not be held by it.
- */
-static bool
-is_control_query(QueryDesc *query)
-{
-	PlannedStmt *plan = query->plannedstmt;
-	Result	   *result = (Result *) plan->planTree;
-	FuncExpr   *call;
-	ListCell   *cell;
-	Oid			extension;
-
-	if (query->operation != CMD_SELECT || plan->hasModifyingCTE || plan->subplans != NIL || result == NULL ||
-		!IsA(result, Result) || result->plan.lefttree != NULL || result->resconstantqual != NULL ||
-		list_length(result->plan.targetlist) != 1)
-		return false;
-	call = (FuncExpr *) ((TargetEntry *) linitial(result->plan.targetlist))->expr;
-	if (!IsA(call, FuncExpr))
-		return false;
-	foreach(cell, call->args)
-		if (!IsA(lfirst(cell), Const))
-			return false;
-	if (call->funcid < FirstNormalObjectId)
-		return call->funcid == F_PG_RELOAD_CONF;
-	extension = get_extension_oid("pg_governor", true);
-	return OidIsValid(extension) && getExtensionOfObject(ProcedureRelationId, call->funcid) == extension;
-}
-
-static GovernorClass
-class_of(QueryDesc *query)
-{
-	PlannedStmt *plan = query->plannedstmt;
-
-	if (query->operation != CMD_SELECT || plan->hasModifyingCTE)
-		return GOVERNOR_AUTOCOMMIT;
-	if (governor_big_query_cost > 0 && plan->planTree != NULL &&
-		plan->planTree->total_cost >= governor_big_query_cost)
-		return GOVERNOR_BIG_QUERY;
-	if (query->sourceText != NULL &&
-		governor_hint_is_there(query->sourceText, Max(0, plan->stmt_location), "big_query"))
-		return GOVERNOR_BIG_QUERY;
-	return GOVERNOR_QUERY;
 }
 
 static void
@@ -327,7 +318,9 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only_tree,
 	else if (kind == UTILITY_BEGIN && context == PROCESS_UTILITY_TOPLEVEL && governor_utility_depth == 0)
 		governor_session_book();
 	governor_session_statement();
-	if (kind == UTILITY_BY_EXECUTOR && outer == NULL && governor_choice_is_any() && governor_session_undecided())
+	if (IsA(statement->utilityStmt, ExecuteStmt) && is_of_client() && governor_session_undecided())
+		admit_prepared((ExecuteStmt *) statement->utilityStmt, &said);
+	if (kind == UTILITY_BY_EXECUTOR && outer == NULL && governor_session_undecided())
 	{
 		run_outer(&said, statement, text, read_only_tree, context, params, environment, dest,
 				  completion);
@@ -354,13 +347,14 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only_tree,
 	PG_END_TRY();
 }
 
-/* What it executes may decide for the transaction, and then by its tags too. */
+/* What it executes may decide for the transaction, and then by the tags of this one too. */
 static void
 run_outer(const GovernorStatement *said, PlannedStmt *statement, const char *text, bool read_only_tree,
 		  ProcessUtilityContext context, ParamListInfo params,
 		  QueryEnvironment *environment, DestReceiver *dest, QueryCompletion *completion)
 {
 	outer = said;
+	explains = IsA(statement->utilityStmt, ExplainStmt);
 	PG_TRY();
 	{
 		run_utility(statement, text, read_only_tree, context, params, environment, dest,
@@ -369,6 +363,7 @@ run_outer(const GovernorStatement *said, PlannedStmt *statement, const char *tex
 	PG_FINALLY();
 	{
 		outer = NULL;
+		explains = false;
 	}
 	PG_END_TRY();
 }

@@ -4,6 +4,56 @@
  */
 #include "reader.h"
 
+static bool read_items(GovernorReader *reader, void *list, GovernorItemReader read_item);
+
+/*
+ * The whole of a setting that is a list: items with commas between them.  "list" is the setting's own memory, which becomes
+ * its "extra", or is freed.
+ */
+bool
+governor_read_setting(GovernorReader reader, void *list, GovernorItemReader read_item, const char *hint, void **extra)
+{
+	if (!read_items(&reader, list, read_item))
+	{
+		governor_setting_free(list);
+		GUC_check_errdetail("%s, at \"%s\".", reader.why, reader.at);
+		GUC_check_errhint("%s", hint);
+		return false;
+	}
+	*extra = list;
+	return true;
+}
+
+static bool
+read_items(GovernorReader *reader, void *list, GovernorItemReader read_item)
+{
+	governor_read_space(reader);
+	for (bool first = true; *reader->at != '\0'; first = false)
+	{
+		if (!first && !governor_read_char(reader, ','))
+			return governor_read_refuse(reader, reader->at, "Expected a comma");
+		governor_read_space(reader);
+		if (!read_item(reader, list))
+			return false;
+		governor_read_space(reader);
+	}
+	return true;
+}
+
+/* Keeps a string with the list. */
+const char *
+governor_read_keep(GovernorReader *reader, const char *text, Size length)
+{
+	char	   *kept = reader->store;
+
+	Assert(length < reader->store_left);
+	memmove(kept, text, length);
+	kept[length] = '\0';
+	reader->store += length + 1;
+	reader->store_left -= length + 1;
+	return kept;
+}
+
 /* Everything but white space and the punctuation of the lists. */
 bool
 governor_read_word(GovernorReader *reader, char *word, Size size)

@@ -12,7 +12,16 @@ typedef struct GovernorReader
 {
 	const char *at;
 	const char *why;
+	char	   *store;			/* where the strings of the list go, if it has any */
+	Size		store_left;
 } GovernorReader;
+
+/* Reads one item into a list; false: it was refused. */
+typedef bool (*GovernorItemReader) (GovernorReader *reader, void *list);
+
+extern bool governor_read_setting(GovernorReader reader, void *list, GovernorItemReader read_item, const char *hint,
+								  void **extra);
+extern const char *governor_read_keep(GovernorReader *reader, const char *text, Size length);
 
 extern bool governor_read_word(GovernorReader *reader, char *word, Size size);
 extern bool governor_read_name(GovernorReader *reader, char *name, Size size, bool folded, const char *expected);

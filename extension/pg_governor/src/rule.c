@@ -20,10 +20,10 @@ GovernorRuleList *governor_rules = NULL;
 
 #define EVERYBODY "public"
 
-static bool read_rules(GovernorReader *reader, GovernorRuleList *list, char *strings, Size room);
-static bool read_rule(GovernorReader *reader, GovernorRuleList *list, GovernorRule *rule, char **strings, Size *room);
-static bool read_condition(GovernorReader *reader, GovernorCondition *condition, char **strings, Size *room);
-static bool read_text(GovernorReader *reader, const char **text, bool folded, const char *expected, char **strings, Size *room);
+static bool read_rule(GovernorReader *reader, void *into);
+static bool read_conditions(GovernorReader *reader, GovernorRuleList *list, GovernorRule *rule);
+static bool read_condition(GovernorReader *reader, GovernorCondition *condition);
+static bool read_text(GovernorReader *reader, const char **text, bool folded, const char *expected);
 static bool read_query_id(GovernorReader *reader, int64 *query_id);
 static bool is_of_client(GovernorConditionKind kind);
 static const GovernorCondition *conditions_of(const GovernorRule *rule);
@@ -38,7 +38,6 @@ static bool is_of_session(GovernorConditionKind kind);
 bool
 governor_rules_check(char **newval, void **extra, GucSource source pg_attribute_unused())
 {
-	GovernorReader reader = {.at = *newval};
 	Size		length = strlen(*newval);
 	int			rules = governor_read_count(*newval, '(');
 	int			conditions = governor_read_count(*newval, '=');
@@ -52,15 +51,9 @@ governor_rules_check(char **newval, void **extra, GucSource source pg_attribute_
 	list->count = 0;
 	list->fingerprint = hash_bytes_extended((const unsigned char *) *newval, (int) length, 0);
 	list->conditions = (GovernorCondition *) ((char *) list + list_size);
-	if (!read_rules(&reader, list, (char *) (list->conditions + conditions), room))
-	{
-		governor_setting_free(list);
-		GUC_check_errdetail("%s, at \"%s\".", reader.why, reader.at);
-		GUC_check_errhint("Write for example \"reports(role=app, tag.job=report), batch(role=etl, application=nightly)\".");
-		return false;
-	}
-	*extra = list;
-	return true;
+	return governor_read_setting((GovernorReader) {.at = *newval, .store = (char *) (list->conditions + conditions), .store_left = room},
+								 list, read_rule,
+								 "Write for example \"reports(role=app, tag.job=report), batch(role=etl, application=nightly)\".", extra);
 }
 
 void
@@ -70,32 +63,23 @@ governor_rules_assign(const char *newval pg_attribute_unused(), void *extra)
 }
 
 static bool
-read_rules(GovernorReader *reader, GovernorRuleList *list, char *strings, Size room)
+read_rule(GovernorReader *reader, void *into)
 {
-	governor_read_space(reader);
-	while (*reader->at != '\0')
-	{
-		const char *start;
+	GovernorRuleList *list = into;
 
-		if (list->count > 0 && !governor_read_char(reader, ','))
-			return governor_read_refuse(reader, reader->at, "Expected a comma");
-		governor_read_space(reader);
-		start = reader->at;
-		if (list->count == GOVERNOR_RULES_MAX)
-			return governor_read_refuse(reader, start, "There can be 100 rules at most");
-		/* There is room for as many as there are parentheses. */
-		if (strchr(start, '(') == NULL)
-			return governor_read_refuse(reader, start, "Expected a pool with conditions in parentheses");
-		if (!read_rule(reader, list, &list->rules[list->count], &strings, &room))
-			return false;
-		list->count++;
-		governor_read_space(reader);
-	}
+	if (list->count == GOVERNOR_RULES_MAX)
+		return governor_read_refuse(reader, reader->at, "There can be 100 rules at most");
+	/* There is room for as many as there are parentheses. */
+	if (strchr(reader->at, '(') == NULL)
+		return governor_read_refuse(reader, reader->at, "Expected a pool with conditions in parentheses");
+	if (!read_conditions(reader, list, &list->rules[list->count]))
+		return false;
+	list->count++;
 	return true;
 }
 
 static bool
-read_rule(GovernorReader *reader, GovernorRuleList *list, GovernorRule *rule, char **strings, Size *room)
+read_conditions(GovernorReader *reader, GovernorRuleList *list, GovernorRule *rule)
 {
 	const char *start = reader->at;
 	const char *text;
@@ -121,7 +105,7 @@ read_rule(GovernorReader *reader, GovernorRuleList *list, GovernorRule *rule, ch
 		/* There is room for as many as there are equals signs. */
 		if (strchr(reader->at, '=') == NULL)
 			return governor_read_refuse(reader, reader->at, "Expected a condition, such as role=app");
-		if (!read_condition(reader, condition, strings, room))
+		if (!read_condition(reader, condition))
 			return false;
 		of_client = of_client || is_of_client(condition->kind);
 		has_role = has_role || condition->kind == GOVERNOR_ON_ROLE;
@@ -132,16 +116,12 @@ read_rule(GovernorReader *reader, GovernorRuleList *list, GovernorRule *rule, ch
 		return governor_read_refuse(reader, reader->at, "Expected a comma or a closing parenthesis");
 	if (of_client && !has_role)
 		return governor_read_refuse(reader, start, "A rule by application, tag or query_id names the roles that may have the pool, or role=public");
-	memcpy(*strings, text, length);
-	(*strings)[length] = '\0';
-	rule->text = *strings;
-	*strings += length + 1;
-	*room -= length + 1;
+	rule->text = governor_read_keep(reader, text, length);
 	return true;
 }
 
 static bool
-read_condition(GovernorReader *reader, GovernorCondition *condition, char **strings, Size *room)
+read_condition(GovernorReader *reader, GovernorCondition *condition)
 {
 	static const struct
 	{
@@ -177,7 +157,7 @@ read_condition(GovernorReader *reader, GovernorCondition *condition, char **stri
 	if (condition->kind == GOVERNOR_ON_TAG)
 	{
 		reader->at++;
-		if (!read_text(reader, &condition->key, false, "Expected the key of a tag", strings, room))
+		if (!read_text(reader, &condition->key, false, "Expected the key of a tag"))
 			return false;
 	}
 	if (!governor_read_char(reader, '='))
@@ -185,7 +165,7 @@ read_condition(GovernorReader *reader, GovernorCondition *condition, char **stri
 	if (condition->kind == GOVERNOR_ON_QUERY_ID)
 		return read_query_id(reader, &condition->query_id);
 	if (!read_text(reader, &condition->value, condition->kind == GOVERNOR_ON_ROLE || condition->kind == GOVERNOR_ON_DATABASE,
-				   expected, strings, room))
+				   expected))
 		return false;
 	/* No role has this name. */
 	if (condition->kind == GOVERNOR_ON_ROLE && strcmp(condition->value, EVERYBODY) == 0)
@@ -194,16 +174,11 @@ read_condition(GovernorReader *reader, GovernorCondition *condition, char **stri
 }
 
 static bool
-read_text(GovernorReader *reader, const char **text, bool folded, const char *expected, char **strings, Size *room)
+read_text(GovernorReader *reader, const char **text, bool folded, const char *expected)
 {
-	Size		size;
-
-	if (!governor_read_name(reader, *strings, *room, folded, expected))
+	if (!governor_read_name(reader, reader->store, reader->store_left, folded, expected))
 		return false;
-	size = strlen(*strings) + 1;
-	*text = *strings;
-	*strings += size;
-	*room -= size;
+	*text = governor_read_keep(reader, reader->store, strlen(reader->store));
 	return true;
 }
 

@@ -25,6 +25,7 @@
 #include "session.h"
 #include "settings.h"
 #include "slot.h"
+#include "snapshots.h"
 #include "standing.h"
 #include "wait.h"
 #include "warm.h"
@@ -59,10 +60,11 @@ static const GovernorStatement *deciding = NULL;
 static GovernorChoice choice;
 
 static bool first_statement_chooses(GovernorBeginning where, bool gated);
-static void decide(GovernorClass class, GovernorBeginning where, bool gated);
-static void pass_at_first_statement(void);
-static void pass(GovernorClass class, GovernorBeginning where, bool gated);
-static void pass_at_begin(GovernorClass class, bool gated);
+static void decide(GovernorClass class, GovernorBeginning where, bool gated, const GovernorStatement *statement);
+static void pass_at_first_statement(const GovernorStatement *statement);
+static void pass(GovernorClass class, GovernorBeginning where, bool gated, const GovernorStatement *statement);
+static GovernorWaitEnd pass_once(GovernorClass class, GovernorBeginning where, bool gated, GovernorSnapshots *snapshots);
+static void pass_at_begin(GovernorClass class, bool gated, const GovernorStatement *statement);
 static void publish_busy(void);
 static void transaction_ended(XactEvent event, void *arg);
 static void locks_released(ResourceReleasePhase phase, bool is_commit, bool is_top_level, void *arg);
@@ -104,6 +106,13 @@ governor_session_undecided(void)
 		publish_busy();
 	}
 	return !decided;
+}
+
+/* Whether the next statement decides for a block, so that its own class does not matter. */
+bool
+governor_session_is_block_undecided(void)
+{
+	return block_undecided;
 }
 
 /*
@@ -219,7 +228,7 @@ governor_session_admit(GovernorClass class, GovernorBeginning where, bool gated,
 		/* There may have been rules before. */
 		if (standing != GOVERNOR_EXEMPT)
 			enter_pool(own_pool);
-		decide(class, where, gated);
+		decide(class, where, gated, statement);
 		return;
 	}
 	deciding = statement;
@@ -234,7 +243,7 @@ governor_session_admit(GovernorClass class, GovernorBeginning where, bool gated,
 		else
 		{
 			governor_choice_count(&choice);
-			decide(class, where, gated);
+			decide(class, where, gated, statement);
 		}
 	}
 	PG_FINALLY();
@@ -253,17 +262,17 @@ first_statement_chooses(GovernorBeginning where, bool gated)
 }
 
 static void
-decide(GovernorClass class, GovernorBeginning where, bool gated)
+decide(GovernorClass class, GovernorBeginning where, bool gated, const GovernorStatement *statement)
 {
 	if (block_undecided)
 	{
 		block_undecided = false;
-		pass_at_first_statement();
+		pass_at_first_statement(statement);
 	}
 	else if (where == GOVERNOR_AT_STATEMENT)
-		pass(class, where, gated);
+		pass(class, where, gated, statement);
 	else
-		pass_at_begin(class, gated);
+		pass_at_begin(class, gated, statement);
 }
 
 /*
@@ -271,11 +280,11 @@ decide(GovernorClass class, GovernorBeginning where, bool gated)
  * well: after a savepoint they would run without a slot.
  */
 static void
-pass_at_first_statement(void)
+pass_at_first_statement(const GovernorStatement *statement)
 {
 	PG_TRY();
 	{
-		pass(GOVERNOR_TRANSACTION, GOVERNOR_AT_STATEMENT, governor_gate_begin);
+		pass(GOVERNOR_TRANSACTION, GOVERNOR_AT_STATEMENT, governor_gate_begin, statement);
 	}
 	PG_CATCH();
 	{
@@ -287,13 +296,13 @@ pass_at_first_statement(void)
 
 /* BEGIN succeeds also where the wait ends in an error. */
 static void
-pass_at_begin(GovernorClass class, bool gated)
+pass_at_begin(GovernorClass class, bool gated, const GovernorStatement *statement)
 {
 	MemoryContext callers = CurrentMemoryContext;
 
 	PG_TRY();
 	{
-		pass(class, GOVERNOR_AT_BEGIN, gated);
+		pass(class, GOVERNOR_AT_BEGIN, gated, statement);
 	}
 	PG_CATCH();
 	{
@@ -303,40 +312,48 @@ pass_at_begin(GovernorClass class, bool gated)
 }
 
 static void
-pass(GovernorClass class, GovernorBeginning where, bool gated)
+pass(GovernorClass class, GovernorBeginning where, bool gated, const GovernorStatement *statement)
 {
-	GovernorWaitEnd end = GOVERNOR_WAIT_MOVED;
+	GovernorSnapshots snapshots = {.portal = statement->portal, .query = statement->query};
 
-	while (end == GOVERNOR_WAIT_MOVED)
-	{
-		int			gate;
-		int			role;
+	while (pass_once(class, where, gated, &snapshots) == GOVERNOR_WAIT_MOVED)
+		;
+	governor_snapshots_renew(&snapshots);
+}
 
-		governor_session_attach();
-		if (standing == GOVERNOR_EXEMPT || !governor_pools_are_governed())
-			return;
-		if (governor_pause_is_any() && standing != GOVERNOR_PRIVILEGED && !governor_loopback_by_tcp())
-			governor_pause_wait();
-		if (!gated)
-			return;
-		if (governor_my_session->pool == GOVERNOR_NO_POOL && !governor_pools_hold())
-			return;
-		if (governor_my_session->pool == GOVERNOR_NO_POOL)
-			ereport(ERROR,
-					(errcode(ERRCODE_UNDEFINED_OBJECT),
-					 errmsg("there is no pool \"%s\"", governor_pool_name),
-					 errhint("List it in pg_governor.pools, or change pg_governor.pool of the role or the database.")));
-		gate = gate_for(class);
-		role = role_for(gate);
-		if (enter_at_once(gate, role))
-			return;
-		if (governor_loopback_by_tcp())
-			return;
-		end = governor_wait_for_slot(gate, role, where == GOVERNOR_AT_BEGIN);
-		if (end == GOVERNOR_WAIT_FREE)
-			count(&governor_my_session->admits_free[governor_class_of_gate(gate)]);
-		governor_warm_turn_begins(gate);
-	}
+/* In the pool that the session is in now. */
+static GovernorWaitEnd
+pass_once(GovernorClass class, GovernorBeginning where, bool gated, GovernorSnapshots *snapshots)
+{
+	GovernorWaitEnd end;
+	int			gate;
+	int			role;
+
+	governor_session_attach();
+	if (standing == GOVERNOR_EXEMPT || !governor_pools_are_governed())
+		return GOVERNOR_WAIT_WITHOUT;
+	if (governor_pause_is_any() && standing != GOVERNOR_PRIVILEGED && !governor_loopback_by_tcp())
+		governor_pause_wait(snapshots);
+	if (!gated)
+		return GOVERNOR_WAIT_WITHOUT;
+	if (governor_my_session->pool == GOVERNOR_NO_POOL && !governor_pools_hold())
+		return GOVERNOR_WAIT_WITHOUT;
+	if (governor_my_session->pool == GOVERNOR_NO_POOL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("there is no pool \"%s\"", governor_pool_name),
+				 errhint("List it in pg_governor.pools, or change pg_governor.pool of the role or the database.")));
+	gate = gate_for(class);
+	role = role_for(gate);
+	if (enter_at_once(gate, role))
+		return GOVERNOR_WAIT_FREE;
+	if (governor_loopback_by_tcp())
+		return GOVERNOR_WAIT_WITHOUT;
+	end = governor_wait_for_slot(gate, role, where == GOVERNOR_AT_BEGIN, snapshots);
+	if (end == GOVERNOR_WAIT_FREE)
+		count(&governor_my_session->admits_free[governor_class_of_gate(gate)]);
+	governor_warm_turn_begins(gate);
+	return end;
 }
 
 static void

@@ -25,6 +25,7 @@ extern void governor_session_statement(void);
 extern void governor_session_chains(bool by_commit);
 extern void governor_session_start(void);
 
+extern bool governor_session_is_block_undecided(void);
 extern void governor_session_pass_by(void);
 extern void governor_session_utility_begins(void);
 extern void governor_session_utility_ends(void);

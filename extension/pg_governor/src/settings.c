@@ -328,7 +328,7 @@ define_gates(void)
 							 &governor_gate_begin, true, PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("pg_governor.gate_autocommit",
 							 "Takes a slot for each statement outside a transaction block.",
-							 "A session that waits there has a snapshot and the locks of its statement.",
+							 "A session that waits there has the locks of the tables that its statement names.",
 							 &governor_gate_autocommit, false, PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomRealVariable("pg_governor.big_query_cost",
 							 "Planner cost from which on a query counts as big.",

@@ -55,7 +55,7 @@ governor_wait_start(void)
 
 /* Queues for a slot, unless there is a reason not to. */
 GovernorWaitEnd
-governor_wait_for_slot(int gate, int role, bool at_begin)
+governor_wait_for_slot(int gate, int role, bool at_begin, GovernorSnapshots *snapshots)
 {
 	bool		observed = governor_gate_is_observed(gate);
 	uint64		how = observed ? GOVERNOR_OBSERVED : 0;
@@ -87,6 +87,7 @@ governor_wait_for_slot(int gate, int role, bool at_begin)
 	governor_transaction_timeout_hold();
 	PG_TRY();
 	{
+		governor_snapshots_give_up(snapshots);
 		moved = wait_in_queue(gate, queued_at);
 	}
 	PG_CATCH();

@@ -5,6 +5,7 @@
 #ifndef GOVERNOR_WAIT_H
 #define GOVERNOR_WAIT_H
 
+#include "snapshots.h"
 #include "state.h"
 
 typedef enum GovernorWaitEnd
@@ -17,7 +18,7 @@ typedef enum GovernorWaitEnd
 } GovernorWaitEnd;
 
 extern void governor_wait_start(void);
-extern GovernorWaitEnd governor_wait_for_slot(int gate, int role, bool at_begin);
+extern GovernorWaitEnd governor_wait_for_slot(int gate, int role, bool at_begin, GovernorSnapshots *snapshots);
 
 /* What a session that waits is waiting for, as pg_stat_activity names it. */
 typedef enum GovernorWaitEvent

@@ -1,6 +1,6 @@
 /*
  * wedge.c
- *		Searches for waits that nothing ends: clients of 26 kinds, drawn at random.
+ *		Searches for waits that nothing ends: clients of 29 kinds, drawn at random.
  *
  *	wedge CONNINFO CLIENTS SECONDS [SEED [LATE]]
  *
@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Beside SQL: "@think MS", "@copy", "@pipeline", "@vanish". */
+/* Beside SQL: "@think MS", "@copy", "@pipeline", "@prepared", "@vanish". */
 typedef struct Kind
 {
 	const char *name;
@@ -47,6 +47,10 @@ static const Kind kinds[] = {
 	{"prepares a transaction", {"BEGIN", "INSERT INTO wedge_log DEFAULT VALUES", "PREPARE TRANSACTION '%d'", "ROLLBACK PREPARED '%d'"}},
 	{"procedure that commits", {"CALL wedge_commits()"}},
 	{"held cursor", {"BEGIN", "DECLARE c CURSOR WITH HOLD FOR SELECT * FROM wedge", "COMMIT", "@think 200", "FETCH 5 FROM c", "CLOSE c"}},
+	{"cursor outside of a block", {"DECLARE c CURSOR WITH HOLD FOR SELECT count(*) FROM wedge", "FETCH c", "CLOSE c"}},
+	{"executes", {"PREPARE p AS SELECT count(*) FROM wedge WHERE id > $1", "EXECUTE p(1)", "SET plan_cache_mode = force_generic_plan", "EXECUTE p(2)",
+	"EXECUTE p(3)", "RESET plan_cache_mode", "DEALLOCATE p"}},
+	{"prepared by the protocol", {"@prepared"}},
 	{"copy", {"@copy"}},
 	{"pipeline", {"@pipeline"}},
 	{"parallel query", {"SET min_parallel_table_scan_size = 0; SET parallel_setup_cost = 0", "BEGIN", "SELECT count(*) FROM wedge a, wedge b, wedge c", "COMMIT"}},
@@ -59,7 +63,7 @@ static const Kind kinds[] = {
 
 #define KINDS ((int) (sizeof(kinds) / sizeof(kinds[0])))
 
-_Static_assert(sizeof(kinds) / sizeof(kinds[0]) == 26, "there are 26 kinds of clients");
+_Static_assert(sizeof(kinds) / sizeof(kinds[0]) == 29, "there are 29 kinds of clients");
 
 static const char *conninfo;
 static volatile long *steps_done;
@@ -134,6 +138,20 @@ pipeline(PGconn *connection)
 	PQclear(PQexec(connection, "ROLLBACK"));
 }
 
+/* Of the second time on by a plan that was made before. */
+static void
+prepared(PGconn *connection)
+{
+	PQclear(PQprepare(connection, "count", "SELECT count(*) FROM wedge", 0, NULL));
+	PQclear(PQprepare(connection, "note", "INSERT INTO wedge_log SELECT id FROM wedge WHERE id < 3 RETURNING n", 0, NULL));
+	for (int i = 0; i < 4; i++)
+	{
+		PQclear(PQexecPrepared(connection, "count", 0, NULL, NULL, NULL, 0));
+		PQclear(PQexecPrepared(connection, "note", 0, NULL, NULL, NULL, 0));
+	}
+	PQclear(PQexec(connection, "DEALLOCATE ALL"));
+}
+
 /* Returns the connection to go on with. */
 static PGconn *
 step(PGconn *connection, const char *what, int number)
@@ -147,6 +165,8 @@ step(PGconn *connection, const char *what, int number)
 		copy(connection);
 	else if (strcmp(what, "@pipeline") == 0)
 		pipeline(connection);
+	else if (strcmp(what, "@prepared") == 0)
+		prepared(connection);
 	else if (strcmp(what, "@vanish") == 0)
 	{
 		close(PQsocket(connection));
