@@ -266,8 +266,8 @@ const INDEXES: &str = "\
     WHERE c.relkind = 'i' AND m.amname = 'btree' AND i.indisvalid AND c.relpersistence = 'p' \
       AND (c.oid = ANY ($1) OR i.indrelid = ANY ($1))";
 
-/// Whether the server has the extension that reads the pages of relations of every kind, or could make it. The list of all that it could
-/// be given is made from hundreds of files, and is read only where the extension is not there yet.
+/// Whether the server has the extension that reads the pages of relations of every kind, or could make it. The list of
+/// all that it could be given is made from hundreds of files, and is read only where the extension is not there yet.
 const HAS_PREWARM: &str = "\
     SELECT CASE WHEN EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_prewarm') THEN 'there' \
       WHEN EXISTS (SELECT FROM pg_available_extensions WHERE name = 'pg_prewarm') THEN 'available' END";
